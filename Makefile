@@ -1,0 +1,52 @@
+# Every target sets up .venv by itself: with uv where it is on the PATH, with pip otherwise.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+
+.PHONY: demo test test-slow lint bench docs experiments clean
+
+demo: $(VENV)/.lab
+	$(BIN)/hushrank demo
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest -n 2 --durations=15 -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --durations=15 -m slow
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks.run
+
+experiments: $(VENV)/.lab
+	$(BIN)/python -m benchmarks.quality
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache
+
+# One stamp per set of packages; each is made anew when pyproject.toml changes.
+$(VENV)/.made:
+	$(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV),$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade "pip>=25.1")
+	touch $@
+
+install = $(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install --quiet,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+
+$(VENV)/.lab: pyproject.toml | $(VENV)/.made
+	$(install) --editable ".[lab]"
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.made
+	$(install) --editable ".[lab]" --group test --group lint
+	touch $@ $(VENV)/.lab
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.made
+	$(install) --editable ".[lab]" --group docs
+	touch $@ $(VENV)/.lab

@@ -1,0 +1,102 @@
+"""The only source of randomness: counter-based streams that name their purpose.
+
+A key is two 32-bit words. `stream(key, SHOW, round, client_id, interaction)` derives the key of one purpose, round, client
+and interaction; draw i of a stream depends on that key and on i alone. So adding a draw, removing a client, padding a list
+or resuming a run moves no other draw. The block function is Threefry-2x32 with 20 rounds [salmon2011].
+
+`threefry` and `to_uniform` use only operators that NumPy and JAX arrays share; the rest of this file is NumPy, for devices,
+and `streams_fast.py` is its twin for the simulator. Both give the same bits (tests/test_streams.py pins them). Shapes: a key is [2] or, batched, [..., 2], always uint32.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from hushrank.types import Array
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+
+
+class Purpose(IntEnum):
+    """What a draw is for. A number is never reused or changed: old runs must replay."""
+
+    INITIAL = 1  # a ranker's first parameters
+    QUERY = 2  # which query a client issues
+    SHOW = 3  # the list that a stochastic ranker shows
+    CLICK = 4  # whether a person clicks on an examined document
+    STOP = 5  # whether a person stops after a click
+    COHORT = 6  # which clients take part in a round
+    DROPOUT = 7  # which of them never answer
+    SYNTHETIC = 8  # generated data sets
+    SHUFFLE = 9  # an order of things, for instance of the queries of a generated set
+    BOOTSTRAP = 10  # resampling in statistics
+
+
+def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
+    """Two 32-bit words for each 64-bit counter (high, low) under each key [..., 2]; shapes broadcast.
+
+    Why: in NumPy the counters are arrays, never scalars, because scalar overflow warns.
+    """
+    k0, k1 = key[..., 0], key[..., 1]
+    schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x0, x1 = high + k0, low + k1
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = x0 ^ ((x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation)))
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
+    return x0, x1
+
+
+def seed_key(seed: int) -> Array:
+    """[2] the key of a whole run."""
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed is {seed}, must be a whole number from 0 to 2^64 - 1.")
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)
+
+
+def stream(key: Array, *names: int) -> Array:
+    """[2] the key of one purpose, round, client, ...: each name is folded in, in order."""
+    for name in names:
+        key = fold_in(key, np.asarray(name))
+    return key
+
+
+def fold_in(key: Array, names: Array) -> Array:
+    """[..., 2] one new key for each whole number in `names`."""
+    flat = np.atleast_1d(np.asarray(names, dtype=np.uint64))
+    words = threefry(key, (flat >> np.uint64(32)).astype(np.uint32), flat.astype(np.uint32))
+    return np.stack(words, axis=-1).reshape(*np.shape(names), 2)
+
+
+def draw_bits(key: Array, n: int) -> Array:
+    """[..., n] uint32: draw i is word i % 2 of block i // 2, so it does not depend on n."""
+    counters = np.arange((n + 1) // 2, dtype=np.uint32)
+    pair = threefry(key[..., None, :], np.zeros_like(counters), counters)
+    return np.stack(pair, axis=-1).reshape(*key.shape[:-1], -1)[..., :n]
+
+
+def to_uniform(bits: Any) -> Any:
+    """Uniform numbers strictly between 0 and 1, exact in float32: (b + 1/2) / 2^23 for the upper 23 bits b."""
+    return ((bits >> np.uint32(9)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-23)
+
+
+def draw_uniform(key: Array, n: int) -> Array:
+    """[..., n] float32, strictly between 0 and 1."""
+    return to_uniform(draw_bits(key, n))
+
+
+def draw_below(key: Array, bound: int, n: int) -> Array:
+    """[..., n] whole numbers from 0 to bound - 1 (each within bound / 2^32 of equally likely)."""
+    return (draw_bits(key, n) % np.uint32(bound)).astype(np.int64)
+
+
+def draw_normal(key: Array, n: int) -> Array:
+    """[..., n] float64 standard normal numbers, by Box and Muller's transform."""
+    pairs = draw_uniform(key, 2 * n).astype(np.float64).reshape(*key.shape[:-1], n, 2)
+    return np.sqrt(-2.0 * np.log(pairs[..., 0])) * np.cos(2.0 * np.pi * pairs[..., 1])

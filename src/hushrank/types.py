@@ -1,0 +1,141 @@
+"""The nouns that cross rooms: what travels between documents and a new ranker.
+
+Shapes: the last axis is the list; `n_documents` counts the documents of a whole query set, a query's own are a slice of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySet:
+    """Queries with their candidate documents, stored end to end."""
+
+    features: Array  # [n_documents, n_features] float32
+    grades: Array  # [n_documents] uint8, relevance from 0 (not relevant) upwards
+    starts: Array  # [n_queries + 1] int64; query q owns the rows starts[q]:starts[q + 1]
+    query_ids: tuple[str, ...]  # [n_queries] as written in the file
+    document_ids: tuple[str, ...] | None = None  # [n_documents], only where asked for
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.grades)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def lengths(self) -> Array:
+        """[n_queries] documents per query."""
+        return np.diff(self.starts)
+
+    def rows(self, query: int) -> slice:
+        """Where the documents of one query stand."""
+        return slice(int(self.starts[query]), int(self.starts[query + 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One division of a data set: learn on train, choose on vali, report on test."""
+
+    number: int  # 1, 2, ...; 1 for a data set with a single division
+    train: QuerySet
+    vali: QuerySet
+    test: QuerySet
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A data set as a run uses it: loaded, normalised, divided."""
+
+    name: str  # catalogue name, shape name, or the directory's name
+    folds: tuple[Fold, ...]
+    normalise: str  # the normalisation that was applied: none, query-minmax or standard
+    fingerprint: str  # hex digest of the content and of the options; equal digests, equal arrays
+
+    @property
+    def n_features(self) -> int:
+        return self.folds[0].train.n_features
+
+    @property
+    def n_grades(self) -> int:
+        """One more than the highest grade anywhere in the set."""
+        return 1 + max(int(s.grades.max()) for f in self.folds for s in (f.train, f.vali, f.test))
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One person's device in one round."""
+
+    id: int  # stable for the client's life; never its place in a cohort
+    n_interactions: int  # searches made in this round
+
+
+@dataclass(frozen=True, slots=True)
+class DenseUpdate:
+    """What one client learnt in one round: a change to the shared parameters. Never leaves the device as it is."""
+
+    delta: Array  # [n_params] new minus old
+    n_interactions: int  # weight in the mean; 0 means "nothing learnt, ignore me"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateUpdate:
+    """What may leave a device. Only `hushrank.privacy` makes one (a test reads the source and says so)."""
+
+    delta: Array  # [n_params]
+    weight: float  # in the weighted mean
+    guarantee: str  # in words: what an observer of this message can and cannot learn
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A named part of a ranker's flat vector."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Ranker(Protocol):
+    """A scoring function of one flat vector. Plain rankers take NumPy arrays, fast ones JAX arrays."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parts of the flat vector, in order."""
+
+    def initial(self, normals: Array) -> Array:
+        """[n_params] first parameters from [n_params] standard normal draws."""
+
+    def score(self, params: Array, features: Array) -> Array:
+        """[n] scores of [n, n_features] documents."""
+
+    def score_gradient(self, params: Array, features: Array, weights: Array) -> Array:
+        """[n_params] gradient of sum(weights * score(params, features))."""
+
+
+class User(Protocol):
+    """A simulated person: clicks on a shown list."""
+
+    def __call__(self, grades: Array, click_draws: Array, stop_draws: Array) -> Array:
+        """[k] True where clicked, from the grades of the shown documents and uniform draws of the same shape."""
+
+
+Aggregate: TypeAlias = Callable[[list[PrivateUpdate]], Array]
+Privatise: TypeAlias = Callable[[DenseUpdate], PrivateUpdate]
