@@ -1,0 +1,1 @@
+"""How good a ranking is: offline, online, and whether a difference between two is real."""

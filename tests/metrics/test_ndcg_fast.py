@@ -1,0 +1,56 @@
+"""The JAX twin gives the numbers of the plain version."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hushrank.metrics.ndcg import ideal_dcg, ndcg, rank_by_score
+from hushrank.metrics.ndcg_fast import ranked_ndcg, shown_ndcg, top_grades
+from hushrank.streams import draw_below, draw_uniform, seed_key, stream
+
+WIDTH, N_QUERIES, K = 16, 40, 10
+
+
+def padded_queries() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Grades, mask and ideal DCG of 1 to 16 documents, three times without relevant ones; the padding is rubbish."""
+    grades = np.maximum(draw_below(stream(seed_key(7), 1), 10, N_QUERIES * WIDTH) - 5, 0).reshape(N_QUERIES, WIDTH)
+    lengths = 1 + draw_below(stream(seed_key(7), 2), WIDTH, N_QUERIES)
+    where = np.arange(WIDTH) < lengths[:, None]
+    grades[:3] = 0
+    ideal = [ideal_dcg(g[w], k=K) for g, w in zip(grades, where, strict=True)]
+    return grades.astype(np.uint8), where, np.array(ideal)
+
+
+def test_many_rankers_at_once_equal_the_plain_version_one_by_one() -> None:
+    grades, where, ideal = padded_queries()
+    coarse = np.round(draw_uniform(stream(seed_key(7), 3), 2 * grades.size) * 6) - 3  # many ties, some of them zeros
+    scores = coarse.reshape(2, N_QUERIES, WIDTH) * np.where(np.arange(WIDTH) % 2, 1, -1)
+    fast = ranked_ndcg(jnp.asarray(scores), jnp.asarray(grades), jnp.asarray(where), jnp.asarray(ideal), K)
+    plain = [
+        [ndcg(g[w][rank_by_score(s[w])], g[w], k=K) for s, g, w in zip(ranker, grades, where, strict=True)]
+        for ranker in scores
+    ]
+    assert fast.shape == (2, N_QUERIES)
+    np.testing.assert_allclose(fast, plain, atol=1e-6)
+
+
+def test_lists_narrower_than_k_are_padded() -> None:
+    shown, is_real = top_grades(jnp.array([1.0, 2.0, 9.0]), jnp.array([0, 2, 4]), jnp.array([True, True, False]), 5)
+    assert shown.tolist() == [2, 0, 0, 0, 0]
+    assert is_real.tolist() == [True, True, False, False, False]
+
+
+def test_negative_zero_ties_with_zero() -> None:
+    shown, _ = top_grades(jnp.array([-0.0, 0.0]), jnp.array([1, 2]), jnp.array([True, True]), 2)
+    assert shown.tolist() == [1, 2]
+
+
+def test_a_shown_list_by_hand() -> None:
+    value = shown_ndcg(jnp.array([2, 0, 1, 4]), jnp.array([True, True, True, False]), jnp.array(7.0))
+    assert float(value) == pytest.approx((3 / 1 + 0 + 1 / 2) / 7)
+
+
+def test_a_query_without_relevant_document_counts_as_zero_online() -> None:
+    assert float(shown_ndcg(jnp.array([0, 0]), jnp.array([True, True]), jnp.array(0.0))) == 0.0
