@@ -1,0 +1,50 @@
+"""What the server does with the aggregated update: add it (FedAvg), or treat its negative as a gradient [reddi2021].
+
+One text for NumPy (a server) and JAX (the simulator): only operators are used. Equal to optax by test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+DEFAULT_RATES = {"sgd": 1.0, "momentum": 1.0, "adam": 0.001}
+_MOMENTUM, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Why: the customary constants, those of Kingma and Ba for Adam
+
+
+class ServerState(NamedTuple):
+    """The optimiser's memory."""
+
+    first: Any  # [n_params] running mean (Adam) or sum (momentum) of updates
+    second: Any  # [n_params] running mean of squared updates (Adam)
+    n_steps: Any  # steps taken
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStep:
+    """`sgd` with rate 1 is FedAvg."""
+
+    optimiser: str = "sgd"
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.optimiser not in DEFAULT_RATES:
+            raise ValueError(f"server_optimiser is {self.optimiser!r}, must be one of {', '.join(DEFAULT_RATES)}.")
+        if not self.rate > 0:
+            raise ValueError(f"server_rate is {self.rate}, must be > 0.")
+
+    def init(self, params: Any) -> ServerState:
+        return ServerState(0.0 * params, 0.0 * params, 0.0 * params[..., :1])
+
+    def __call__(self, state: ServerState, params: Any, update: Any) -> tuple[ServerState, Any]:
+        """New state and new parameters [n_params]."""
+        n_steps = state.n_steps + 1.0
+        if self.optimiser == "sgd":
+            return ServerState(state.first, state.second, n_steps), params + self.rate * update
+        if self.optimiser == "momentum":
+            first = _MOMENTUM * state.first + update
+            return ServerState(first, state.second, n_steps), params + self.rate * first
+        first = _MOMENTUM * state.first + (1 - _MOMENTUM) * update
+        second = _SECOND * state.second + (1 - _SECOND) * update * update
+        mean, mean_square = first / (1 - _MOMENTUM**n_steps), second / (1 - _SECOND**n_steps)
+        return ServerState(first, second, n_steps), params + self.rate * mean / (mean_square**0.5 + _TINY)

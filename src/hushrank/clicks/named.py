@@ -1,0 +1,81 @@
+"""The people of the literature by name, for two, three and five grades [thesis, Tables 2.1, 2.2, 5.1]."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from hushrank.clicks.cascade import CascadeUser
+from hushrank.clicks.position import PositionUser
+
+SimulatedUser = CascadeUser | PositionUser
+
+# {name: {number of grades: (P(click | grade), P(stop | click, grade))}}
+_CASCADE: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "perfect": {
+        2: ((0.0, 1.0), (0.0, 0.0)),
+        3: ((0.0, 0.5, 1.0), (0.0, 0.0, 0.0)),
+        5: ((0.0, 0.2, 0.4, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
+    },
+    "navigational": {
+        2: ((0.05, 0.95), (0.2, 0.9)),
+        3: ((0.05, 0.5, 0.95), (0.2, 0.5, 0.9)),
+        5: ((0.05, 0.3, 0.5, 0.7, 0.95), (0.2, 0.3, 0.5, 0.7, 0.9)),
+    },
+    "informational": {
+        2: ((0.3, 0.7), (0.1, 0.5)),
+        3: ((0.4, 0.7, 0.9), (0.1, 0.3, 0.5)),
+        5: ((0.4, 0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4, 0.5)),
+    },
+    "poison": {
+        2: ((1.0, 0.0), (0.0, 0.0)),
+        3: ((1.0, 0.5, 0.0), (0.0, 0.0, 0.0)),
+        5: ((1.0, 0.8, 0.4, 0.2, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
+    },
+}
+_POSITION_ETAS = {"pbm-0": 0.0, "pbm-0.5": 0.5, "pbm-1": 1.0, "pbm-1.5": 1.5, "pbm-2": 2.0}
+
+USER_NAMES = (*_CASCADE, *_POSITION_ETAS)
+
+
+def named_user(
+    name: str, *, n_grades: int, own_tables: Mapping[str, Mapping[str, Sequence[float]]] | None = None
+) -> SimulatedUser:
+    """The person called `name` for data with grades 0 .. n_grades - 1; a recipe's own tables come first."""
+    if own_tables and name in own_tables:
+        user = own_user(name, own_tables[name])
+        if len(user.click) < n_grades:
+            raise ValueError(
+                f"clicks={name} has a table of {len(user.click)} grades, but the data's grades go up to {n_grades - 1}: "
+                f"give {n_grades} probabilities."
+            )
+        return user
+    if name in _CASCADE:
+        return CascadeUser(*_tables_for(name, n_grades))
+    if name in _POSITION_ETAS:
+        return PositionUser(_tables_for("perfect", n_grades)[0], eta=_POSITION_ETAS[name])
+    known = [*(own_tables or ()), *USER_NAMES]
+    near = difflib.get_close_matches(name, known, n=1)
+    raise ValueError(f"no click model is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}."))
+
+
+def own_user(name: str, table: Mapping[str, Sequence[float]]) -> SimulatedUser:
+    """A person from a recipe's own table: `click` with `stop` (cascade) or with `eta` (position-based)."""
+    if not set(table) <= {"click", "stop", "eta"} or "click" not in table or ("stop" in table) == ("eta" in table):
+        raise ValueError(f"the click table {name!r} has {sorted(table)}; it needs click and stop (cascade) or click and eta (position-based).")
+    click = tuple(float(p) for p in table["click"])
+    if "eta" in table:
+        return PositionUser(click, eta=float(table["eta"]))  # type: ignore[arg-type] # Why: eta is one number, the rest are lists
+    return CascadeUser(click, tuple(float(p) for p in table["stop"]))
+
+
+def _tables_for(name: str, n_grades: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The smallest published table that covers the data's grades."""
+    for size, table in _CASCADE[name].items():
+        if size >= n_grades:
+            return table
+    largest = max(_CASCADE[name])
+    raise ValueError(
+        f"the data's grades go up to {n_grades - 1}, but the published tables of clicks={name} end at {largest - 1}: "
+        "give your own table under [click_tables] in the recipe."
+    )

@@ -1,0 +1,26 @@
+"""One probability table for every click model here, so that the simulator needs one kernel for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClickTable:
+    """P(click | rank, grade) = examine[rank] click[grade]; after a click the person leaves with P = stop[grade]."""
+
+    examine: tuple[float, ...]  # [k] 1 everywhere: cascade
+    click: tuple[float, ...]  # [n_grades]
+    stop: tuple[float, ...]  # [n_grades] 0 everywhere: position-based
+
+
+def check_probabilities(name: str, values: Sequence[float], *, n_grades: int | None = None) -> None:
+    """Refuse a table with too few grades or with anything outside [0, 1]."""
+    if n_grades is not None and len(values) != n_grades:
+        raise ValueError(f"the {name} table has {len(values)} grades, the click table has {n_grades}: give one value per grade to both.")
+    if len(values) < 2:
+        raise ValueError(f"the {name} table has {len(values)} grades, needs at least 2 (not relevant, relevant).")
+    for grade, value in enumerate(values):
+        if not 0 <= value <= 1:
+            raise ValueError(f"the {name} probability of grade {grade} is {value}, must be from 0 to 1.")

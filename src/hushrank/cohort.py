@@ -1,0 +1,38 @@
+"""Who takes part in a round: sampled clients, how often each searches, and who never answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
+from hushrank.types import Array, Client
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The clients of a federation and how they behave."""
+
+    n_clients: int
+    interactions: tuple[int, ...] = (4,)  # client c searches interactions[c % len] times a round
+    cohort: int | None = None  # clients sampled for each round; None: all
+    dropout: float = 0.0  # probability that a sampled client's update never arrives
+
+    @property
+    def cohort_size(self) -> int:
+        return self.n_clients if self.cohort is None else self.cohort
+
+
+def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
+    """The clients of one round, by id: those with the smallest draws, without replacement."""
+    ids = np.arange(population.n_clients)
+    if population.cohort_size < population.n_clients:
+        draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
+        ids = np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+    return [Client(int(i), population.interactions[int(i) % len(population.interactions)]) for i in ids]
+
+
+def answers(population: Population, key: Array, round: int, client: Client) -> bool:
+    """Whether this client's update reaches the server."""
+    return bool(draw_uniform(stream(key, Purpose.DROPOUT, round, client.id), 1)[0] >= population.dropout)

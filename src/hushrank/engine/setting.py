@@ -1,0 +1,49 @@
+"""What the simulator is asked to do, with everything resolved: data loaded, people and ranker made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushrank.aggregation.server_step import ServerStep
+from hushrank.clicks.named import SimulatedUser
+from hushrank.cohort import Population
+from hushrank.rankers.linear import LinearRanker
+from hushrank.rankers.mlp import MlpRanker
+from hushrank.types import Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
+
+    dataset: Dataset
+    users: tuple[tuple[str, SimulatedUser], ...]  # (name, person)
+    ranker: LinearRanker | MlpRanker
+    population: Population
+    rounds: int
+    batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
+    learning_rate: float = 0.1
+    server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
+    repeats: int = 1
+    seed: int = 0
+    eval_every: int = 10
+    k: int = 10  # results on a page
+
+    @property
+    def n_params(self) -> int:
+        return sum(part.size for part in self.ranker.parameters)
+
+    @property
+    def rows_per_update(self) -> int:
+        """Clients (or, central, interactions) behind one step of the server."""
+        return self.population.cohort_size if self.batch is None else self.batch
+
+    @property
+    def updates_per_round(self) -> int:
+        """Steps of the server in a round: one, or a central round's interactions in batches."""
+        return 1 if self.batch is None else self.population.interactions[0] // self.batch
+
+    @property
+    def local_steps(self) -> int:
+        """Interactions one after another on a client between two steps of the server."""
+        return max(self.population.interactions) if self.batch is None else 1

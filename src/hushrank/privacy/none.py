@@ -1,0 +1,12 @@
+"""No protection: the update leaves as it is, and says so."""
+
+from __future__ import annotations
+
+from hushrank.types import DenseUpdate, PrivateUpdate
+
+GUARANTEE = "no guarantee: whoever sees this update sees exactly what the client learnt"
+
+
+def send_openly(update: DenseUpdate) -> PrivateUpdate:
+    """The update itself, labelled."""
+    return PrivateUpdate(update.delta, float(update.n_interactions), GUARANTEE)
