@@ -1,0 +1,1 @@
+"""Data sets: read, generated, normalised, divided into folds. Plain NumPy throughout."""
