@@ -14,7 +14,7 @@ _FOLD = re.compile(r"fold(\d+)", re.IGNORECASE)
 _SPLIT = re.compile(
     r"(?:(?P<set>.+)\.)?(?P<role>train|vali|valid|validation|test)(?:\.txt)?(?:\.gz|\.xz)?", re.IGNORECASE
 )
-_SPOKEN = "FoldN/{train,vali,test}.txt, {train,vali,test}.txt (also .gz or .xz), or NAME.train and NAME.test with .query files"
+_SPOKEN = "FoldN/{train,vali,test}.txt or {train,vali,test}.txt (also .gz, .xz), or LightGBM's NAME.train and NAME.test"
 
 
 @dataclass(frozen=True, slots=True)

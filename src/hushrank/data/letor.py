@@ -98,7 +98,7 @@ def _are_utf8(query_ids: list[bytes] | None) -> bool:
 
 
 def _check_rows(chunks: Iterator[tuple[Rows, bytes, int]], *, path: Path, n_features: int | None) -> Iterator[Rows]:
-    """What spans rows: queries in one piece, no index beyond the asked width, no row cut short at the end of the file."""
+    """What spans rows: queries in one piece, no index beyond the asked width, no last row cut short."""
     seen: set[bytes] = set()
     last: bytes | None = None
     widths: set[int] = set()  # how many features the complete rows have
@@ -118,19 +118,18 @@ def _check_rows(chunks: Iterator[tuple[Rows, bytes, int]], *, path: Path, n_feat
 
 
 def _too_wide(chunk: bytes, *, path: Path, n_features: int, first_line: int) -> LetorError:
-    for number, line in enumerate(chunk.split(b"\n"), start=first_line):
-        index = line.partition(b"#")[0].rpartition(b":")[0].split()[-1:]
-        if index and index[0].isdigit() and int(index[0]) > n_features:
-            break
+    lasts = [line.partition(b"#")[0].rpartition(b":")[0].split()[-1:] for line in chunk.split(b"\n")]
+    indexes = [int(last[0]) if last and last[0].isdigit() else 0 for last in lasts]
+    place = next(place for place, index in enumerate(indexes) if index > n_features)
     return LetorError(
-        f"{path}, line {number}: feature index {int(index[0])} is larger than n_features, which is {n_features}. "
+        f"{path}, line {first_line + place}: feature index {indexes[place]} is larger than n_features, which is {n_features}. "
         "Ask for more features, or check that the file belongs to this data set."
     )
 
 
 def _comes_again(query_id: bytes, *, path: Path, line: int) -> LetorError:
     return LetorError(
-        f"{path}, line {line}: qid {query_id.decode()!r} comes again after another query; the rows of a query must stand "
+        f"{path}, line {line}: qid {query_id.decode()!r} comes again after another query; a query's rows must stand "
         "together. Sort the file by qid, keeping the order of rows."
     )
 
@@ -182,8 +181,8 @@ def _read_side_file(path: Path) -> list[int] | None:
         token = line.strip()
         if token and not (token.isdigit() and len(token) <= 9 and int(token) > 0):
             raise LetorError(
-                f"{side}, line {number}: {token[:40].decode('utf-8', 'backslashreplace')!r} is not a list length, must be a "
-                "whole number > 0. Write one number per query."
+                f"{side}, line {number}: {token[:40].decode('utf-8', 'backslashreplace')!r} is not a list length, "
+                "must be a whole number > 0. Write one number per query."
             )
         lengths += [int(token)] if token else []
     return lengths

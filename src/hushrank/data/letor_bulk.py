@@ -165,7 +165,7 @@ def _read_digits(text: _Text, start: Array, length: Array, *, longest: int) -> t
 
 
 def _parse_words(text: _Text, start: Array, length: Array) -> tuple[Array, Array]:
-    """The numbers of 0 to 8 digits at `start`, and where all their characters are digits; any shape, uint64 and bool."""
+    """The numbers of 0 to 8 digits at `start`, and where all their characters are digits: uint64 and bool."""
     place, shift = start >> 3, ((start & 7) << 3).astype(np.uint64)
     word = (text.words[place] >> shift) | (text.words[place + 1] << (np.uint64(64) - shift))
     word = ((word << ((8 - length) << 3).astype(np.uint64)) | _LEADING[length]) ^ _ZEROS

@@ -27,7 +27,7 @@ class _Row:
 def parse_lines(
     chunk: bytes, *, path: str, first_line: int, has_query_ids: bool, keep_comments: bool = False
 ) -> Rows | None:
-    """The rows of a chunk of whole lines that begins at line `first_line`; None if there are only blanks and comments."""
+    """The rows of a chunk of whole lines that begins at line `first_line`; None if all are blank or comments."""
     rows = []
     for number, line in enumerate(chunk.removesuffix(b"\n").split(b"\n"), start=first_line):
         if line.partition(b"#")[0].strip():
@@ -88,8 +88,8 @@ def _parse_pairs(pairs: list[bytes]) -> tuple[list[int], list[float]]:
         name, colon, value = pair.partition(b":")
         if name == b"qid":
             raise LetorError(
-                f"{_show(pair)} stands where index:value is expected. A row names its query once, behind the grade, and not "
-                "at all beside a .query file."
+                f"{_show(pair)} stands where index:value is expected. A row names its query once, behind the grade, "
+                "and not at all beside a .query file."
             )
         if not (colon and name.isdigit()):
             raise LetorError(f"{_show(pair)} is not index:value. Is the line truncated or the token broken?")

@@ -31,5 +31,5 @@ class Rows:
 
 
 def as_float32(values: Array) -> Array:
-    """float64 values as float32, the largest in place of infinity. Why: Istella writes the largest double for "missing"."""
+    """float64 as float32, the largest in place of infinity. Why: Istella writes the largest double for "missing"."""
     return np.clip(values, -_LARGEST, _LARGEST).astype(np.float32)

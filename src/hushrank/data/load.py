@@ -14,7 +14,7 @@ from hushrank.data.layout import ROLES, FoldSource, SplitSource, find_folds
 from hushrank.data.letor import read_letor, side_file
 from hushrank.data.normalise import check_method, normalise_queries
 from hushrank.data.queries import slice_queries, widen_queries
-from hushrank.data.shapes import SHAPES, SyntheticShape, shape_named
+from hushrank.data.shapes import SHAPES, shape_named
 from hushrank.data.source import digest_file
 from hushrank.data.synthetic import GENERATOR, generate_folds, generate_wrapped
 from hushrank.types import Dataset, Fold, QuerySet
@@ -34,8 +34,8 @@ def load_dataset(
 ) -> Dataset:
     """Load a generated shape, a data set of the catalogue, or a directory of LETOR files.
 
-    `folds`: numbers of the folds wanted, all by default. `normalise`: the catalogue's by default, none for directories and
-    shapes. `seed`: of a generated set. Every split has the same features; where a file lacks the last ones, they are 0.
+    `folds`: numbers of the folds wanted, all by default. `normalise`: the catalogue's by default, none for directories
+    and shapes. `seed`: of a generated set. Every split has the same features; where a file lacks the last ones, they are 0.
     """
     if normalise is not None:
         check_method(normalise)

@@ -1,4 +1,4 @@
-"""Bytes of data files: plain, gzip or xz, told apart by their first bytes, in chunks of whole lines; and their digest."""
+"""Bytes of data files: plain, gzip or xz, told apart by their first bytes, in chunks of whole lines; digests."""
 
 from __future__ import annotations
 

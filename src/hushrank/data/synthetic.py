@@ -13,6 +13,7 @@ queries of one block; `owner` [n_rows] is each document's query within the block
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -102,7 +103,7 @@ def draw_lengths(shape: SyntheticShape, *, seed: int = 0) -> Array:
     lengths = _cut(shape, high * tails)
     lengths[0], lengths[-1] = shape.shortest, shape.longest
     order = np.argsort(draw_uniform(stream(seed_key(seed), Purpose.SHUFFLE), shape.n_queries), kind="stable")
-    return lengths[order]
+    return np.asarray(lengths[order])
 
 
 def _cut(shape: SyntheticShape, tails: Array) -> Array:
@@ -187,7 +188,7 @@ def _standardise(values: Array, starts: Array) -> Array:
     lengths = np.diff(starts)
     centred = values - np.repeat(np.add.reduceat(values, starts[:-1]) / lengths, lengths)
     deviation = np.sqrt(np.add.reduceat(centred**2, starts[:-1]) / lengths)
-    return centred / np.repeat(np.where(deviation > 1e-9, deviation, np.inf), lengths)
+    return np.asarray(centred / np.repeat(np.where(deviation > 1e-9, deviation, np.inf), lengths))
 
 
 def _grade(score: Array, thresholds: Array, starts: Array) -> Array:
@@ -201,7 +202,7 @@ def _blocks(starts: Array) -> list[tuple[int, int]]:
     """Runs of whole queries that begin in the same stretch of `_BLOCK_ROWS` documents."""
     changes = np.flatnonzero(np.diff(starts[:-1] // _BLOCK_ROWS)) + 1
     edges = [0, *changes.tolist(), len(starts) - 1]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _part_bounds(n_queries: int, n_parts: int) -> Array:
