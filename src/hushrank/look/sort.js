@@ -1,0 +1,29 @@
+// Gives every table marked data-sortable a button in each heading. Cells may carry data-value, a number to sort by.
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const body = table.tBodies[0];
+  const headings = [...table.tHead.rows[0].cells];
+  const key = (row, column) => {
+    const cell = row.cells[column];
+    const text = cell.dataset.value ?? cell.textContent.trim();
+    const number = Number(text);
+    return text === "" || Number.isNaN(number) ? text : number;
+  };
+  const compare = (a, b) => {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+    return a.localeCompare(b);
+  };
+  headings.forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    heading.append(button);
+    button.addEventListener("click", () => {
+      const descends = heading.getAttribute("aria-sort") === "ascending";
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", descends ? "descending" : "ascending");
+      const rows = [...body.rows].sort((a, b) => compare(key(a, column), key(b, column)) * (descends ? -1 : 1));
+      body.append(...rows);
+    });
+  });
+}

@@ -1,0 +1,147 @@
+"""Learning curves: measurements of many folds and repeats become one line with a band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, nan
+from statistics import fmean, stdev
+
+from hushrank.look.chart import ChartText, Line, Reference, line_chart
+from hushrank.look.numbers import format_count, format_spread
+from hushrank.report.markup import Cell, csv_link, disclosure, paragraph, table
+from hushrank.report.summary import Measurement, RunSummary
+
+MAX_POINTS = 200  # per line; a screen shows no more
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a run stood after some interactions."""
+
+    round: int
+    interactions: float
+    mean: float
+    std: float | None  # over folds and repeats; None when there is a single value
+    n: int  # folds x repeats
+
+
+@dataclass(frozen=True, slots=True)
+class CurveKind:
+    """One measurement that is drawn over time."""
+
+    metric: str
+    heading: str
+    y_title: str
+    note: str
+
+
+CURVES = (
+    CurveKind(
+        "offline/nDCG@10",
+        "What was learnt",
+        "nDCG@10 on test queries (0 to 1)",
+        "The ranker as it stood, on test queries.",
+    ),
+    CurveKind(
+        "online/nDCG@10",
+        "What people saw meanwhile",
+        "nDCG@10 of the lists shown (0 to 1)",
+        "The lists shown since the previous point, not discounted; a query without relevant documents counts as 0.",
+    ),
+)
+
+
+def curve_points(measurements: Sequence[Measurement], *, click: str, metric: str) -> tuple[Point, ...]:
+    """Mean and standard deviation over folds and repeats at each measured round, in order of rounds."""
+    by_round: dict[int, list[Measurement]] = {}
+    for found in measurements:
+        if found.click == click and found.name == metric:
+            by_round.setdefault(found.round, []).append(found)
+    return tuple(_point(n, by_round[n]) for n in sorted(by_round))
+
+
+def thin(points: Sequence[Point], *, n: int = MAX_POINTS) -> tuple[Point, ...]:
+    """At most n points at even distances, with the first and the last."""
+    if len(points) <= n:
+        return tuple(points)
+    return tuple(points[round(i * (len(points) - 1) / (n - 1))] for i in range(n))
+
+
+def curve_figure(
+    runs: Sequence[RunSummary],
+    labels: Sequence[str],
+    kind: CurveKind,
+    *,
+    click: str,
+    name: str,
+    references: Sequence[Reference] = (),
+) -> str:
+    """A chart of all runs under one click model, with its numbers one click away."""
+    points = [curve_points(run.curve, click=click, metric=kind.metric) for run in runs]
+    shown = [thin(run_points) for run_points in points]
+    text = ChartText(
+        title=f"{kind.metric} under the {click} user, over interactions",
+        x_title="interactions (searches by all clients together)",
+        y_title=kind.y_title,
+        empty=f"No {kind.metric} was recorded along the way. Set eval_every in the recipe to see how it grew.",
+    )
+    chart = line_chart(
+        [_line(label, run_points) for label, run_points in zip(labels, shown, strict=True)],
+        text,
+        name=name,
+        references=references,
+    )
+    if not any(shown):
+        return f"<figure>{chart}</figure>"
+    is_thinned = shown != points
+    return f"<figure>{chart}{_numbers(labels, shown, kind, click=click, is_thinned=is_thinned)}</figure>"
+
+
+def _point(round_number: int, found: Sequence[Measurement]) -> Point:
+    values = [m.value for m in found if isfinite(m.value)]
+    return Point(
+        round_number,
+        fmean(m.interactions for m in found),
+        fmean(values) if values else nan,
+        stdev(values) if len(values) > 1 else None,
+        len(values),
+    )
+
+
+def _line(label: str, points: Sequence[Point]) -> Line:
+    return Line(
+        label,
+        tuple(point.interactions for point in points),
+        tuple(point.mean for point in points),
+        tuple(point.std or 0.0 for point in points) if any(point.std for point in points) else None,
+    )
+
+
+def _numbers(
+    labels: Sequence[str], shown: Sequence[Sequence[Point]], kind: CurveKind, *, click: str, is_thinned: bool
+) -> str:
+    rows = [(label, point) for label, points in zip(labels, shown, strict=True) for point in points]
+    mean = "mean ± std" if any(point.std is not None for _, point in rows) else "value"
+    headings = [Cell("run")] + [Cell(text, style="number") for text in ("round", "interactions", mean, "runs")]
+    cells = [
+        [
+            Cell(label),
+            Cell(format_count(point.round), style="number"),
+            Cell(format_count(point.interactions), style="number"),
+            Cell(format_spread(point.mean, point.std), style="number"),
+            Cell(str(point.n), style="number"),
+        ]
+        for label, point in rows
+    ]
+    csv = [("run", "click", "metric", "round", "interactions", "mean", "std", "n")] + [
+        (label, click, kind.metric, p.round, f"{p.interactions:.0f}", p.mean, "" if p.std is None else p.std, p.n)
+        for label, p in rows
+    ]
+    parts = [
+        table(headings, cells, label=f"{kind.metric} under the {click} user"),
+        csv_link(csv, file_name=f"{kind.metric}-{click}.csv".replace("/", "-"), text="Save these numbers as CSV"),
+    ]
+    if is_thinned:
+        parts.append(paragraph(f"At most {MAX_POINTS} points per run; metrics.jsonl holds all of them.", style="note"))
+    return disclosure("Numbers behind this chart", *parts)

@@ -1,0 +1,134 @@
+"""The words of a report: what runs are called, and what came out, in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+from hushrank.look.numbers import format_count, format_spread
+from hushrank.report.summary import Metric, RunSummary
+
+OFFLINE, VALI, ONLINE = "offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10"
+_NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
+
+
+def run_labels(runs: Sequence[RunSummary]) -> list[str]:
+    """A short name for each run, all different: the directory's if a person chose it, else recipe and what differs."""
+    labels = [run.name if not _NOT_A_NAME.search(run.name) else _recipe_label(run, runs) for run in runs]
+    if len(set(labels)) < len(labels):
+        labels = [run.name if labels.count(label) > 1 else label for run, label in zip(runs, labels, strict=True)]
+    repeated = {label for label in labels if labels.count(label) > 1}
+    return [f"{label} ({i + 1})" if label in repeated else label for i, label in enumerate(labels)]
+
+
+def click_models(runs: Sequence[RunSummary]) -> list[str]:
+    """Every simulated user of any run, in the order in which they first appear."""
+    return list(dict.fromkeys(click for run in runs for click in run.metrics))
+
+
+def title(labels: Sequence[str]) -> str:
+    """What the page is about."""
+    return join_words(labels) if len(labels) <= 3 and sum(map(len, labels)) < 60 else f"{len(labels)} runs compared"
+
+
+def summary_sentences(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """The outcome in one or two sentences."""
+    return _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
+
+
+def n_values_text(metric: Metric | None) -> str:
+    """How many results a mean stands on: `5 folds × 5 repeats`."""
+    if metric is None or not metric.values:
+        return ""
+    folds, repeats = {v.fold for v in metric.values}, {v.repeat for v in metric.values}
+    if len(folds) * len(repeats) != len(metric.values):
+        return _count(len(metric.values), "run")
+    return f"{_count(len(folds), 'fold')} × {_count(len(repeats), 'repeat')}"
+
+
+def setting_text(value: Any) -> str:
+    """A recipe's value as a person would write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return ", ".join(setting_text(part) for part in value) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {setting_text(part)}" for key, part in value.items()) or "none"
+    return str(value)
+
+
+def date_text(started: str | None) -> str:
+    """An exact date for people, in UTC; an unknown form stays as it is."""
+    if not started:
+        return ""
+    try:
+        moment = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    if moment.tzinfo is None:
+        return f"{moment.day} {moment:%B %Y, %H:%M}"
+    moment = moment.astimezone(UTC)
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
+
+
+def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
+    recipe = str(run.recipe.get("recipe", run.name))
+    family = [other.recipe for other in runs if other.recipe.get("recipe") == run.recipe.get("recipe")]
+    differing = [
+        key for key in run.recipe if key != "clicks" and any(other.get(key) != run.recipe[key] for other in family)
+    ]
+    return " ".join([recipe, *(f"{key}={setting_text(run.recipe[key])}" for key in differing[:2])])
+
+
+def _one_run(run: RunSummary) -> str:
+    n_clients = run.recipe.get("n_clients")
+    clients = f" by {format_count(n_clients)} clients" if isinstance(n_clients, int) and n_clients > 1 else ""
+    n_rankers = sum(len(next(iter(named.values())).values) for named in run.metrics.values() if named)
+    searches = format_count(run.n_interactions / n_rankers) if run.n_interactions and n_rankers else ""
+    learnt = f"{'Each' if n_rankers > 1 else 'The'} ranker learnt from {searches} searches{clients}" if searches else ""
+    learnt += f" on {run.data['name']}. " if learnt and run.data.get("name") else ". " if learnt else ""
+    reached = [
+        f"{format_spread(named[OFFLINE].mean, named[OFFLINE].std)} under the {click} user"
+        for click, named in run.metrics.items()
+        if OFFLINE in named
+    ]
+    return learnt + (f"On test queries the nDCG@10 is {join_words(reached)}." if reached else "")
+
+
+def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    best: list[tuple[str, str, str]] = []  # run, user, value
+    for click in click_models(runs):
+        found = [(run.metrics.get(click, {}).get(OFFLINE), label) for run, label in zip(runs, labels, strict=True)]
+        known = [(metric, label) for metric, label in found if metric is not None and isfinite(metric.mean)]
+        if known:
+            metric, label = max(known, key=lambda pair: pair[0].mean)
+            best.append((label, click, format_spread(metric.mean, metric.std)))
+    data = {str(run.data["name"]) for run in runs if run.data.get("name")}
+    where = f" on {data.pop()}" if len(data) == 1 else ""
+    return f"{_count(len(runs), 'run')}{where}. {_highest(best)} Whether a difference is more than chance stands below."
+
+
+def _highest(best: Sequence[tuple[str, str, str]]) -> str:
+    if not best:
+        return "None of them has a result on test queries."
+    if len({label for label, _, _ in best}) == 1:
+        values = join_words([f"{value} under the {click} user" for _, click, value in best])
+        return f"{best[0][0]} has the highest nDCG@10 on test queries: {values}."
+    each = join_words([f"{label} under the {click} user ({value})" for label, click, value in best])
+    return f"The highest nDCG@10 on test queries: {each}."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
