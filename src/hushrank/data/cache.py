@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -127,9 +128,15 @@ def _save(place: Path, queries: QuerySet, *, source: str) -> None:
         arrays["document_ids"] = _as_bytes(queries.document_ids)
     for name, array in arrays.items():
         with (place / f"{name}.npy").open("wb") as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+            _write_array(file, np.ascontiguousarray(array))
     checksums = {name: _checksum(place / f"{name}.npy") for name in arrays}
     (place / "entry.json").write_text(json.dumps({"source": source, "checksums": checksums}))
+
+
+def _write_array(file: IO[bytes], array: Array) -> None:
+    """One .npy file. Why: NumPy's own writer hides the reason when the disk is full."""
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _load(place: Path) -> QuerySet:

@@ -122,7 +122,7 @@ def _too_wide(chunk: bytes, *, path: Path, n_features: int, first_line: int) -> 
     indexes = [int(last[0]) if last and last[0].isdigit() else 0 for last in lasts]
     place = next(place for place, index in enumerate(indexes) if index > n_features)
     return LetorError(
-        f"{path}, line {first_line + place}: feature index {indexes[place]} is larger than n_features, which is {n_features}. "
+        f"{path}, line {first_line + place}: feature index {indexes[place]} is larger than n_features = {n_features}. "
         "Ask for more features, or check that the file belongs to this data set."
     )
 

@@ -35,7 +35,7 @@ def load_dataset(
     """Load a generated shape, a data set of the catalogue, or a directory of LETOR files.
 
     `folds`: numbers of the folds wanted, all by default. `normalise`: the catalogue's by default, none for directories
-    and shapes. `seed`: of a generated set. Every split has the same features; where a file lacks the last ones, they are 0.
+    and shapes. `seed`: of a generated set. Every split has the same features; those that a file lacks are 0.
     """
     if normalise is not None:
         check_method(normalise)

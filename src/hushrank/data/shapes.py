@@ -57,7 +57,7 @@ def _check_shape(shape: SyntheticShape) -> None:
 
 
 # Why: counts, lengths and grade shares are those of the real sets (MQ2008 measured, the others as published).
-# Yahoo's and Istella's tenfold numbers of queries would take gigabytes; n_queries=29921 and n_queries=33018 ask for them.
+# Yahoo's and Istella's tenfold numbers of queries would take gigabytes; n_queries=29921 and 33018 ask for them.
 SHAPES: Mapping[str, SyntheticShape] = MappingProxyType(
     {
         "tiny": SyntheticShape(60, 5, 10.0, 20, 0.3, 8, (0.6, 0.25, 0.15), 0.1),

@@ -13,6 +13,7 @@ from typing import IO, cast
 from hushrank.data.letor_rows import LetorError
 
 CHUNK_BYTES = 1 << 20  # Why: the arrays of one chunk stay in the processor's cache
+_LONGEST_LINE = 64 << 20
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
@@ -37,10 +38,18 @@ def read_chunks(path: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
                 if newline:
                     yield rest + lines + newline
                 rest = tail if newline else rest + block
+                _check_line(rest, path)
     except _DAMAGED as error:
         raise LetorError(f"{path}: the compressed file is damaged or truncated ({error}). Get it again.") from error
     if rest:
         yield rest
+
+
+def _check_line(rest: bytes, path: Path) -> None:
+    if len(rest) > _LONGEST_LINE:
+        raise LetorError(
+            f"{path}: a line is longer than {_LONGEST_LINE >> 20} MiB. Is it a text file, one row per line?"
+        )
 
 
 def digest_file(path: Path) -> str:

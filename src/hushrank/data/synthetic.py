@@ -100,14 +100,14 @@ def draw_lengths(shape: SyntheticShape, *, seed: int = 0) -> Array:
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if _cut(shape, middle * tails).mean() > shape.mean_length else (middle, high)
-    lengths = _cut(shape, high * tails)
+    lengths: Array = _cut(shape, high * tails)
     lengths[0], lengths[-1] = shape.shortest, shape.longest
     order = np.argsort(draw_uniform(stream(seed_key(seed), Purpose.SHUFFLE), shape.n_queries), kind="stable")
     return np.asarray(lengths[order])
 
 
 def _cut(shape: SyntheticShape, tails: Array) -> Array:
-    return np.minimum(np.rint(shape.shortest + tails), shape.longest).astype(np.int64)
+    return np.asarray(np.minimum(np.rint(shape.shortest + tails), shape.longest), dtype=np.int64)
 
 
 def _choose_empty(shape: SyntheticShape, key: Array) -> Array:

@@ -1,0 +1,145 @@
+"""`hushrank data`: list, info, check, convert, make, cache."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="Data sets: list, look at, check, convert, generate.", rich_markup_mode=None, no_args_is_help=True
+)
+
+Source = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A shape, a catalogue name, or a directory.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Normalise = Annotated[str | None, typer.Option(help="none, query-minmax or standard.")]
+Seed = Annotated[int, typer.Option(help="Of a generated set.")]
+
+
+@app.command("list")
+def list_sets(as_json: AsJson = False) -> None:
+    """Show the shapes that can be generated and the public sets that can be loaded."""
+    import dataclasses
+
+    from hushrank.data.catalog import CATALOG
+    from hushrank.data.shapes import SHAPES
+
+    shapes = [{"name": name, **dataclasses.asdict(shape)} for name, shape in SHAPES.items()]
+    public = [{"name": name, **dataclasses.asdict(entry)} for name, entry in CATALOG.items()]
+    if as_json:
+        print(json.dumps({"shapes": shapes, "catalogue": public}))
+        return
+    _print_table("Generated shapes", shapes, ("name", "n_queries", "mean_length", "longest", "n_features"))
+    _print_table(
+        "Public data sets", public, ("name", "n_queries", "n_documents", "n_features", "normalise", "how_to_get")
+    )
+
+
+@app.command()
+def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, seed: Seed = 0) -> None:
+    """Show queries, documents, list lengths and grades of each split."""
+    from hushrank.data.load import load_dataset
+    from hushrank.data.summary import summarise_dataset
+
+    dataset = load_dataset(source, normalise=normalise, seed=seed, progress=_tell)
+    splits = summarise_dataset(dataset)
+    about = {key: getattr(dataset, key) for key in ("name", "n_features", "n_grades", "normalise", "fingerprint")}
+    if as_json:
+        print(json.dumps({**about, "splits": splits}))
+        return
+    title = f"{dataset.name}: {dataset.n_features} features, {dataset.n_grades} grades, normalise {dataset.normalise}"
+    _print_table(title, splits, tuple(splits[0]))
+
+
+@app.command()
+def check(source: Source, as_json: AsJson = False) -> None:
+    """Read every file and report the first problem of each, and counts that are not as published."""
+    from hushrank.data.summary import check_files
+
+    problems = check_files(source)
+    if as_json:
+        print(json.dumps({"source": source, "problems": problems}))
+    else:
+        print("\n".join(problems) or f"{source}: no problems.")
+    if problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def convert(source: Source, destination: Path, normalise: Normalise = None, seed: Seed = 0) -> None:
+    """Write a data set as LETOR text, FoldN/{train,vali,test}.txt."""
+    from hushrank.data.export import check_destination, write_dataset
+    from hushrank.data.load import load_dataset
+
+    check_destination(destination)
+    dataset = load_dataset(source, normalise=normalise, keep_document_ids=True, seed=seed, progress=_tell)
+    write_dataset(dataset, destination, progress=_tell)
+    print(destination)
+
+
+@app.command()
+def make(
+    shape: Annotated[str, typer.Argument(help="A shape of `hushrank data list`.")],
+    destination: Path,
+    seed: Seed = 0,
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the shape.")] = None,
+) -> None:
+    """Generate a data set and write it as LETOR text, FoldN/{train,vali,test}.txt."""
+    from hushrank.data.export import check_destination, write_dataset
+    from hushrank.data.load import load_dataset
+    from hushrank.data.shapes import shape_named
+
+    name = f"{shape}:{','.join(changes)}" if changes else shape
+    shape_named(name)
+    check_destination(destination)
+    write_dataset(load_dataset(name, seed=seed, progress=_tell), destination, progress=_tell)
+    print(destination)
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False, as_json: AsJson = False
+) -> None:
+    """Show where the cache is, its size and its entries, or clear it."""
+    import dataclasses
+
+    from hushrank.data.cache import cache_root, clear_cache, list_entries
+
+    freed = clear_cache() if clear else 0
+    entries = [dataclasses.asdict(entry) for entry in list_entries()]
+    n_bytes = sum(entry["n_bytes"] for entry in entries)
+    if as_json:
+        where = str(cache_root())
+        print(json.dumps({"where": where, "n_bytes": n_bytes, "n_bytes_freed": freed, "entries": entries}))
+        return
+    print(f"{cache_root()}: {len(entries)} entries, {n_bytes / 1e6:.1f} MB" + (f"; {freed / 1e6:.1f} MB freed" * clear))
+    if entries:
+        _print_table("Entries", entries, ("source", "n_bytes"))
+
+
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
+    """A table on a terminal; tab-separated lines in a pipe."""
+    cells = [[_show(row[column]) for column in columns] for row in rows]
+    if not sys.stdout.isatty():
+        print("\n".join(["# " + title, "\t".join(columns), *("\t".join(line) for line in cells)]))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, title=title, title_justify="left")
+    for line in cells:
+        table.add_row(*line)
+    Console().print(table)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(f"{item:g}" for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
