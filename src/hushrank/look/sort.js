@@ -19,7 +19,8 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     button.append(...heading.childNodes);
     heading.append(button);
     button.addEventListener("click", () => {
-      const descends = heading.getAttribute("aria-sort") === "ascending";
+      const before = heading.getAttribute("aria-sort"); // numbers start with the highest, words with a
+      const descends = before ? before === "ascending" : heading.classList.contains("number");
       headings.forEach((other) => other.removeAttribute("aria-sort"));
       heading.setAttribute("aria-sort", descends ? "descending" : "ascending");
       const rows = [...body.rows].sort((a, b) => compare(key(a, column), key(b, column)) * (descends ? -1 : 1));

@@ -36,7 +36,8 @@ def title(labels: Sequence[str]) -> str:
 
 def summary_sentences(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     """The outcome in one or two sentences."""
-    return _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
+    text = _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
+    return text.replace(" ± ", "\u00a0±\u00a0")  # Why: a line must not end between a mean and its spread
 
 
 def n_values_text(metric: Metric | None) -> str:
