@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from fake_runs import make_run
 
+from hushrank.look.assets import stylesheet
 from hushrank.report.page import write_report
 from hushrank.report.summary import from_directory
 
@@ -93,4 +95,16 @@ def test_labels_at_the_ends_of_lines_do_not_overlap(browser: Any, pages: dict[st
     tops = sorted(box["top"] for box in boxes)
     assert len(boxes) == 6 and all(box["right"] <= 390 for box in boxes)
     assert min(b - a for a, b in pairwise(tops)) >= 12
+    page.close()
+
+
+def test_the_browser_understands_every_rule_of_the_stylesheet(browser: Any, pages: dict[str, Path]) -> None:
+    page = browser.new_page()
+    page.goto(pages["one"].as_uri())
+    style = page.evaluate("getComputedStyle(document.querySelector('.note')).fontSize")
+    n_rules = page.evaluate("document.styleSheets[0].cssRules.length")
+    assert style == "14px"
+    source = re.sub(r"/\*.*?\*/", "", stylesheet(), flags=re.DOTALL)
+    nested = re.sub(r"\{[^{}]*\}", "{}", source)  # inner blocks first, so that a media rule is left as one
+    assert n_rules == len(re.findall(r"\{\}", re.sub(r"\{(?:[^{}]*\{\})+\s*\}", "{}", nested)))
     page.close()
