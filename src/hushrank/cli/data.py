@@ -133,7 +133,8 @@ def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*columns, title=title, title_justify="left")
+    headings = [column.removeprefix("n_").replace("_", " ") for column in columns]
+    table = Table(*headings, title=title, title_justify="left")
     for line in cells:
         table.add_row(*line)
     Console().print(table)

@@ -96,6 +96,7 @@ def write_entry(key: str, queries: QuerySet, *, source: str) -> None:
     making = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=root))
     try:
         _save(making, queries, source=source)
+        making.chmod(0o755)  # Why: a data root may be shared, and temporary directories are private
         making.rename(root / key)
     except OSError:
         shutil.rmtree(making, ignore_errors=True)

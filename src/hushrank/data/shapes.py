@@ -64,7 +64,7 @@ SHAPES: Mapping[str, SyntheticShape] = MappingProxyType(
         "mq2007-like": SyntheticShape(1692, 6, 69623 / 1692, 147, 0.4, 46, (0.742, 0.203, 0.055), 0.14, noise=0.7),
         "mq2008-like": SyntheticShape(784, 5, 15211 / 784, 121, 0.8, 46, (0.807, 0.132, 0.061), 0.28, noise=1.3),
         "mslr-like": SyntheticShape(10_000, 1, 120.0, 908, 0.28, 136, (0.52, 0.32, 0.134, 0.018, 0.008), 0.03),
-        "yahoo-like": SyntheticShape(3_000, 1, 23.7, 139, 0.4, 700, (0.26, 0.36, 0.28, 0.08, 0.02), 0.02),
+        "yahoo-like": SyntheticShape(3_000, 1, 23.7, 139, 0.4, 700, (0.26, 0.36, 0.28, 0.08, 0.02), 0.02, noise=1.0),
         "istella-like": SyntheticShape(3_000, 3, 103.0, 182, 0.2, 220, (0.886, 0.02, 0.04, 0.033, 0.021), 0.0),
     }
 )
