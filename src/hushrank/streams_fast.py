@@ -11,7 +11,8 @@ from hushrank.streams import threefry, to_uniform
 def fold_in(key: jax.Array, names: jax.Array) -> jax.Array:
     """[..., 2] one new key for each uint32 in `names`; twin of `streams.fold_in` for names below 2^32."""
     low = jnp.asarray(names).astype(jnp.uint32)
-    return jnp.stack(threefry(key, jnp.zeros_like(low), low), axis=-1)
+    # Why the barrier: XLA would fuse a chain of derivations into one kernel, whose compilation takes half a minute.
+    return jax.lax.optimization_barrier(jnp.stack(threefry(key, jnp.zeros_like(low), low), axis=-1))
 
 
 def draw_bits(key: jax.Array, n: int) -> jax.Array:

@@ -47,16 +47,26 @@ class State(NamedTuple):
 
 
 def gather_queries(setting: Setting, plan: Plan) -> Queries:
+    """Padded to the plan's sizes, so that batches with other folds run the same program."""
     trains = [setting.dataset.folds[fold].train for fold in plan.folds]
     firsts = np.cumsum([0] + [train.n_documents for train in trains])[:-1]
     starts = [train.starts[:-1] + first for train, first in zip(trains, firsts, strict=True)]
+    ideals = [ideal_gains(train, setting.method.k) for train in trains]
+    features = np.zeros((plan.shape.n_documents, setting.dataset.n_features), np.float32)
+    np.concatenate([train.features for train in trains], out=features[: sum(train.n_documents for train in trains)])
     return Queries(
-        features=jnp.asarray(np.concatenate([train.features for train in trains]), jnp.float32),
-        grades=jnp.asarray(np.concatenate([train.grades for train in trains]), jnp.int32),
-        starts=jnp.asarray(np.concatenate(starts), jnp.int32),
-        lengths=jnp.asarray(np.concatenate([train.lengths for train in trains]), jnp.int32),
-        ideals=jnp.asarray(np.concatenate([ideal_gains(train, setting.k) for train in trains]), jnp.float32),
+        features=jnp.asarray(features),
+        grades=_padded([train.grades for train in trains], plan.shape.n_documents, np.int32),
+        starts=_padded(starts, plan.shape.n_queries, np.int32),
+        lengths=_padded([train.lengths for train in trains], plan.shape.n_queries, np.int32),
+        ideals=_padded(ideals, plan.shape.n_queries, np.float32),
     )
+
+
+def _padded(parts: list[Array], size: int, dtype: type) -> Any:
+    """[size] the parts end to end, zeros after them."""
+    joined = np.concatenate(parts).astype(dtype)
+    return jnp.asarray(np.concatenate([joined, np.zeros(size - len(joined), dtype)]))
 
 
 def ideal_gains(queries: QuerySet, k: int) -> Array:
@@ -68,16 +78,21 @@ def gather_cells(setting: Setting, plan: Plan) -> Cells:
     sizes = [setting.dataset.folds[fold].train.n_queries for fold in plan.folds]
     firsts = np.cumsum([0, *sizes])
     places = [plan.folds.index(cell.fold) for cell in plan.cells]
-    tables = [setting.users[cell.user][1].as_table(setting.k) for cell in plan.cells]
+    tables = [setting.users[cell.user][1].as_table(setting.method.k) for cell in plan.cells]
     n_grades = max(len(table.click) for table in tables)
     return Cells(
         keys=jnp.asarray(np.stack([cell_key(setting, cell) for cell in plan.cells])),
         first_query=jnp.asarray(firsts[places], jnp.int32),
         n_queries=jnp.asarray([sizes[place] for place in places], jnp.uint32),
         examine=jnp.asarray([table.examine for table in tables], jnp.float32),
-        click=jnp.asarray([np.resize(table.click, n_grades) for table in tables], jnp.float32),
-        stop=jnp.asarray([np.resize(table.stop, n_grades) for table in tables], jnp.float32),
+        click=jnp.asarray([_widened(table.click, n_grades) for table in tables], jnp.float32),
+        stop=jnp.asarray([_widened(table.stop, n_grades) for table in tables], jnp.float32),
     )
+
+
+def _widened(table: tuple[float, ...], n_grades: int) -> tuple[float, ...]:
+    """A shorter person's table beside a longer one's: grades beyond it do not occur (the recipe checked)."""
+    return table + (0.0,) * (n_grades - len(table))
 
 
 def cell_key(setting: Setting, cell: Cell) -> Array:
@@ -87,10 +102,10 @@ def cell_key(setting: Setting, cell: Cell) -> Array:
 
 def initial_params(setting: Setting, cell: Cell) -> Array:
     """[p] the ranker that everybody starts with."""
-    normals = draw_normal(stream(cell_key(setting, cell), Purpose.INITIAL), setting.n_params)
-    return setting.ranker.initial(normals).astype(np.float32)
+    normals = draw_normal(stream(cell_key(setting, cell), Purpose.INITIAL), setting.method.n_params)
+    return setting.method.ranker.initial(normals).astype(np.float32)
 
 
 def initial_state(setting: Setting, plan: Plan) -> State:
     params = jnp.asarray(np.stack([initial_params(setting, cell) for cell in plan.cells]))
-    return State(params, setting.server_step.init(params))
+    return State(params, setting.method.server_step.init(params))

@@ -13,8 +13,8 @@ from jax import lax
 
 from hushrank.clicks.table_fast import table_clicks
 from hushrank.engine.gather import Cells, Queries
-from hushrank.engine.plan import Plan
-from hushrank.engine.setting import Setting
+from hushrank.engine.plan import Shape
+from hushrank.engine.setting import Method
 from hushrank.learners.pdgd_fast import preference_weights
 from hushrank.metrics.ndcg_fast import shown_ndcg
 from hushrank.rankers.mlp import MlpRanker
@@ -24,13 +24,17 @@ from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
 
+# What an interaction draws, in the order of the keys' second axis: one derivation for all of them compiles faster.
+DRAWS = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
+
+
 class Rows(NamedTuple):
     """The clients of one block."""
 
     cell: Any  # [n]
     n_interactions: Any  # [n] 0 for padding
     first_interaction: Any  # [n] number of the first interaction in this step of the server
-    keys: dict[Purpose, Any]  # [n, 2] of purpose, round and client
+    keys: Any  # [n, 4, 2] of each purpose in DRAWS, round and client
 
 
 class Shown(NamedTuple):
@@ -42,24 +46,24 @@ class Shown(NamedTuple):
     tail: Any  # [n] log of the sum of e^score over the candidates that are not shown
 
 
-def learn_locally(setting: Setting, plan: Plan, queries: Queries, cells: Cells, params: Any, rows: Rows) -> tuple[Any, Any]:
+def learn_locally(method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows) -> tuple[Any, Any]:
     """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         local, quality = carry
         is_searching = i < rows.n_interactions
-        keys = {purpose: fold_in(key, rows.first_interaction + i) for purpose, key in rows.keys.items()}
-        query = choose_queries(cells, rows, keys[Purpose.QUERY])
+        keys = fold_in(rows.keys, (rows.first_interaction + i)[:, None])
+        query = choose_queries(cells, rows, keys[:, 0])
         lengths = jnp.where(is_searching, queries.lengths[query], 0)
-        shown = show_lists(setting, plan, queries, local, queries.starts[query], lengths, keys[Purpose.SHOW])
+        shown = show_lists(method, shape, queries, local, queries.starts[query], lengths, keys[:, 1])
         grades = queries.grades[shown.documents]
-        is_clicked = receive_clicks(cells, rows, shown, grades, keys)
-        local = local + setting.learning_rate * gradients(setting, queries, local, shown, is_clicked)
+        is_clicked = receive_clicks(cells, rows, shown, grades, keys[:, 2:])
+        local = local + method.learning_rate * gradients(method, queries, local, shown, is_clicked)
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
         return local, quality + jnp.where(is_searching, ndcg / jnp.maximum(rows.n_interactions, 1), 0.0)
 
     start = (params, jnp.zeros(len(params)))
-    local, quality = step(0, start) if setting.local_steps == 1 else lax.fori_loop(0, setting.local_steps, step, start)
+    local, quality = step(0, start) if method.local_steps == 1 else lax.fori_loop(0, method.local_steps, step, start)
     return local - params, quality
 
 
@@ -69,54 +73,54 @@ def choose_queries(cells: Cells, rows: Rows, keys: Any) -> Any:
     return cells.first_query[rows.cell] + within.astype(jnp.int32)
 
 
-def show_lists(setting: Setting, plan: Plan, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any) -> Shown:
+def show_lists(method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any) -> Shown:
     """Rank and sample, tile by tile: rows sorted by list length, each tile padded to the width that its longest list needs."""
     n = len(lengths)
     order = jnp.argsort(lengths, stable=True)
-    order = jnp.concatenate([jnp.full(plan.n_tiles * plan.tile - n, order[0]), order])  # Why: the shortest list pads the first tile
-    widths = jnp.asarray(plan.widths)
+    order = jnp.concatenate([jnp.full(shape.n_tiles * shape.tile - n, order[0]), order])  # Why: the shortest list pads the first tile
+    widths = jnp.asarray(shape.widths)
 
     def show_tile(rows: Any) -> Shown:
         longest = lengths[rows[-1]]
-        branches = [lambda *a, w=width: show_padded(setting, queries, *a, width=w) for width in plan.widths]
+        branches = [lambda *a, w=width: show_padded(method, queries, *a, width=w) for width in shape.widths]
         inputs = (params[rows], starts[rows], lengths[rows], keys[rows])
         return branches[0](*inputs) if len(branches) == 1 else lax.switch(jnp.sum(longest > widths), branches, *inputs)
 
-    tiles = order.reshape(plan.n_tiles, plan.tile)
-    shown = lax.map(show_tile, tiles) if plan.n_tiles > 1 else jax.tree.map(lambda x: x[None], show_tile(tiles[0]))
+    tiles = order.reshape(shape.n_tiles, shape.tile)
+    shown = lax.map(show_tile, tiles) if shape.n_tiles > 1 else jax.tree.map(lambda x: x[None], show_tile(tiles[0]))
     back = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[back], shown)
 
 
-def show_padded(setting: Setting, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int) -> Shown:
+def show_padded(method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int) -> Shown:
     """Lists of at most `width` candidates."""
     candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
     where = jnp.arange(width) < lengths[:, None]
-    scores = jax.vmap(fast_ranker(setting).score)(params, queries.features[candidates])
-    places = sample_ranking(scores, draw_uniform(keys, width), where=where, k=setting.k)
+    scores = jax.vmap(fast_ranker(method).score)(params, queries.features[candidates])
+    places = sample_ranking(scores, draw_uniform(keys, width), where=where, k=method.k)
     is_hidden = where & ~jax.vmap(lambda place: jnp.zeros(width, bool).at[place].set(True))(places)
     return Shown(
         documents=jnp.take_along_axis(candidates, places, axis=1),
-        is_shown=jnp.arange(setting.k) < lengths[:, None],
+        is_shown=jnp.arange(method.k) < lengths[:, None],
         scores=jnp.take_along_axis(scores, places, axis=1),
         tail=jax.nn.logsumexp(jnp.where(is_hidden, scores, -jnp.inf), axis=1),
     )
 
 
-def receive_clicks(cells: Cells, rows: Rows, shown: Shown, grades: Any, keys: dict[Purpose, Any]) -> Any:
-    """[n, k] what each person clicks."""
+def receive_clicks(cells: Cells, rows: Rows, shown: Shown, grades: Any, keys: Any) -> Any:
+    """[n, k] what each person clicks; keys [n, 2, 2] for clicking and for stopping."""
     click = jnp.take_along_axis(cells.click[rows.cell], grades, axis=1) * cells.examine[rows.cell]
     stop = jnp.take_along_axis(cells.stop[rows.cell], grades, axis=1)
-    draws = (draw_uniform(keys[purpose], grades.shape[1]) for purpose in (Purpose.CLICK, Purpose.STOP))
-    return table_clicks(*draws, click=jnp.where(shown.is_shown, click, 0.0), stop=stop)
+    draws = draw_uniform(keys, grades.shape[1])
+    return table_clicks(draws[:, 0], draws[:, 1], click=jnp.where(shown.is_shown, click, 0.0), stop=stop)
 
 
-def gradients(setting: Setting, queries: Queries, params: Any, shown: Shown, is_clicked: Any) -> Any:
+def gradients(method: Method, queries: Queries, params: Any, shown: Shown, is_clicked: Any) -> Any:
     """[n, p] twin of `pdgd.pdgd_gradient`."""
     weights = preference_weights(shown.scores.T, shown.tail, is_clicked.T, shown.is_shown.T).T
-    return jax.vmap(fast_ranker(setting).score_gradient)(params, queries.features[shown.documents], weights)
+    return jax.vmap(fast_ranker(method).score_gradient)(params, queries.features[shown.documents], weights)
 
 
-def fast_ranker(setting: Setting) -> Any:
+def fast_ranker(method: Method) -> Any:
     """The ranker for JAX arrays."""
-    return FastMlpRanker(setting.ranker) if isinstance(setting.ranker, MlpRanker) else setting.ranker
+    return FastMlpRanker(method.ranker) if isinstance(method.ranker, MlpRanker) else method.ranker

@@ -1,7 +1,7 @@
 """How the work is cut: batches of cells, blocks of clients, tiles of lists. All of it follows from setting and data alone.
 
 XLA gives other bits for other shapes, so every shape is fixed here; the memory limit and the number of workers only decide
-how many batches run at once (DESIGN: Repeatability).
+how many batches run at once.
 
 - a *cell* is one training: a user, a fold, a repeat;
 - a *batch* of cells runs in one program, so that small federations fill the processor;
@@ -21,9 +21,10 @@ from hushrank.types import Array
 
 _ROWS = 1024  # Why: lists in flight per step; enough to hide launch costs, few enough to stay in the cache
 _CELLS = 32  # Why: leaves several batches for several workers when there are many cells
+_BLOCK_ROWS = 1 << 14  # Why: bounds the lists in flight of a huge cohort
 _BLOCK_BYTES = 64 << 20  # Why: local parameters of one block; a network of 64 over 700 features still gives 370 rows
-_TILE = {"cpu": 64, "gpu": 1 << 30}  # Why: lists per tile; a GPU wants all of them at once
-_WIDTHS = {"cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0), "gpu": (1.0,)}  # Why: quantiles of the list lengths; each costs compilation
+_TILE = {"cpu": 64, "gpu": _BLOCK_ROWS}  # Why: lists per tile; a GPU wants all of them at once
+_WIDTHS = {"cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0), "gpu": (1.0,)}  # Why: quantiles of the lengths; each costs compilation
 
 
 class Cell(NamedTuple):
@@ -35,46 +36,73 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The shapes of one batch's program."""
+class Shape:
+    """The fixed sizes of one program."""
 
-    cells: tuple[Cell, ...]
-    folds: tuple[int, ...]  # those of the cells, each once
+    n_cells: int
     n_rows: int  # clients (or interactions of a central batch) of one cell behind one step of the server
     block: int  # of these held at once; the last block is padded
     n_blocks: int
     tile: int  # lists per tile
     n_tiles: int
     widths: tuple[int, ...]  # list lengths that tiles are padded to, ascending
+    n_documents: int  # rows of the padded feature matrix
+    n_queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One batch of cells."""
+
+    cells: tuple[Cell, ...]
+    folds: tuple[int, ...]  # those of the cells, each once
+    shape: Shape
 
 
 def make_plans(setting: Setting, *, platform: str) -> tuple[Plan, ...]:
-    """One plan per batch of cells."""
+    """One plan per batch; batches are as equal as can be, so that they share compiled programs."""
     cells = [
         Cell(user, fold, repeat)
         for user in range(len(setting.users))
         for fold in range(len(setting.dataset.folds))
         for repeat in range(setting.repeats)
     ]
-    size = max(1, min(_ROWS // setting.rows_per_update, _CELLS))
-    n_batches = -(-len(cells) // size)
-    size = -(-len(cells) // n_batches)  # equal batches: few distinct shapes, few compilations
+    most = max(1, min(_ROWS // setting.method.rows_per_update, _CELLS))
+    size = -(-len(cells) // -(-len(cells) // most))
     return tuple(make_plan(setting, tuple(cells[i : i + size]), platform) for i in range(0, len(cells), size))
 
 
 def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str) -> Plan:
-    n_rows = setting.rows_per_update
-    fits = max(1, _BLOCK_BYTES // (4 * setting.n_params * len(cells)))
-    block = min(n_rows, fits, max(1, 16 * _ROWS // len(cells)))
-    n_blocks = -(-n_rows // block)
+    folds = tuple(sorted({cell.fold for cell in cells}))
+    trains = [fold.train for fold in setting.dataset.folds]
+    n_rows, n_cells = setting.method.rows_per_update, len(cells)
+    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // n_cells)
+    n_blocks = -(-n_rows // fits)
     block = -(-n_rows // n_blocks)
-    tile = min(_TILE[platform], block * len(cells))
-    n_tiles = -(-block * len(cells) // tile)
-    return Plan(cells, tuple(sorted({cell.fold for cell in cells})), n_rows, block, n_blocks, tile, n_tiles, list_widths(setting, platform))
+    tile = min(_TILE[platform], block * n_cells)
+    shape = Shape(
+        n_cells=n_cells,
+        n_rows=n_rows,
+        block=block,
+        n_blocks=n_blocks,
+        tile=tile,
+        n_tiles=-(-block * n_cells // tile),
+        widths=list_widths(setting, platform),
+        n_documents=len(folds) * max(train.n_documents for train in trains),
+        n_queries=len(folds) * max(train.n_queries for train in trains),
+    )
+    return Plan(cells, folds, shape)
 
 
 def list_widths(setting: Setting, platform: str) -> tuple[int, ...]:
     """Paddings that waste little: quantiles of the list lengths, as multiples of eight, no shorter than a page."""
     lengths: Array = np.concatenate([fold.train.lengths for fold in setting.dataset.folds])
     marks = np.quantile(lengths, _WIDTHS[platform])
-    return tuple(sorted({int(-(-max(mark, setting.k) // 8) * 8) for mark in marks}))
+    return tuple(sorted({int(-(-max(mark, setting.method.k) // 8) * 8) for mark in marks}))
+
+
+def estimate_bytes(setting: Setting, plan: Plan) -> int:
+    """What one batch holds in memory while it runs: the queries, and four vectors per row of a block."""
+    shape = plan.shape
+    queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
+    return queries + 4 * 4 * setting.method.n_params * (shape.block * shape.n_cells + 4 * shape.n_cells)

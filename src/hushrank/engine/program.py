@@ -5,9 +5,10 @@ Shapes: C cells, b clients of a block, n = C * b rows, p parameters.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,55 +16,88 @@ from jax import lax
 
 from hushrank.aggregation.mean import MeanState, mean_finish
 from hushrank.engine.gather import Cells, Queries, State
-from hushrank.engine.local import Rows, learn_locally
-from hushrank.engine.plan import Plan
-from hushrank.engine.setting import Setting
+from hushrank.engine.local import DRAWS, Rows, learn_locally
+from hushrank.engine.plan import Shape
+from hushrank.engine.setting import Method
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
 CHUNK = 256  # Why: most rounds in one call; between calls the host looks at the clock, at signals and at the progress bar
-_LOCAL = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
 
-Advance: TypeAlias = Callable[[Queries, Cells, State, int, int], tuple[State, Any]]
-
-
-def compile_rounds(setting: Setting, plan: Plan) -> Advance:
-    """`advance(queries, cells, state, first, n)`: the state after n <= CHUNK rounds, and [CHUNK, C] each one's online nDCG."""
-
-    def advance(queries: Queries, cells: Cells, state: State, first: Any, n: Any) -> tuple[State, Any]:
-        def body(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
-            state, online = run_round(setting, plan, queries, cells, carry[0], first + i)
-            return state, carry[1].at[i].set(online)
-
-        # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
-        return lax.fori_loop(0, n, body, (state, jnp.zeros((CHUNK, len(plan.cells)))))
-
-    compiled: Advance = jax.jit(advance)
-    return compiled
+_PROGRAMS: dict[Any, Any] = {}
+_COMPILING = threading.Lock()
 
 
-def run_round(setting: Setting, plan: Plan, queries: Queries, cells: Cells, state: State, round: Any) -> tuple[State, Any]:
-    """The new state, and [C] the mean nDCG of the lists that people saw."""
-    cohort = sample_cohort(setting, plan, cells, round)
-    sums = 1.0 if setting.batch is None else float(setting.batch)  # Why: a central batch sums its gradients, a mean divides
+class Seen(NamedTuple):
+    """What one round shows of itself; of several rounds with a leading axis."""
 
-    def update(i: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
-        state, online = carry
-        mean, quality = aggregate_cohort(setting, plan, queries, cells, state.params, cohort, round, i)
-        server, params = setting.server_step(state.server, state.params, sums * mean_finish(mean))
+    quality: Any  # [C] mean nDCG of the lists that people saw: over a client's lists, then over clients
+    searches: Any  # [C] how many lists that were
+
+
+Advance: TypeAlias = Callable[[Queries, Cells, State, Any, Any], tuple[State, Seen]]
+
+
+def compile_rounds(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State) -> Advance:
+    """`advance(queries, cells, state, first, n)`: the state after n <= CHUNK rounds from `first` on, and what they showed.
+
+    Compiled once per method and shapes, whatever the number of batches and threads.
+    """
+    example = (queries, cells, state, jnp.int32(1), jnp.int32(1))
+    layout = tuple((leaf.shape, leaf.dtype, leaf.device) for leaf in jax.tree.leaves(example))
+    with _COMPILING:
+        if (method, shape, layout) not in _PROGRAMS:
+            _PROGRAMS[method, shape, layout] = jax.jit(partial(run_rounds, method, shape)).lower(*example).compile()
+    program: Advance = _PROGRAMS[method, shape, layout]
+    return program
+
+
+def run_rounds(
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any
+) -> tuple[State, Seen]:
+    """n rounds in a row; twin of a loop over `round.run_round`."""
+
+    def body(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
+        state, seen = run_round(method, shape, queries, cells, carry[0], first + i)
+        return state, jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
+
+    # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
+    nothing = Seen(jnp.zeros((CHUNK, shape.n_cells)), jnp.zeros((CHUNK, shape.n_cells), jnp.int32))
+    return lax.fori_loop(0, n, body, (state, nothing))
+
+
+def run_round(
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any
+) -> tuple[State, Seen]:
+    """One round of every cell."""
+    cohort = sample_cohort(method, shape, cells, round)
+    sums = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums its gradients, a mean divides
+
+    def update(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
+        state, before = carry
+        mean, seen = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
+        server, params = method.server_step(state.server, state.params, sums * mean_finish(mean))
         moved = jax.tree.map(partial(jnp.where, mean.weight > 0), State(params, server), state)
-        return moved, online + quality / setting.updates_per_round
+        return moved, Seen(before.quality + seen.quality / method.updates_per_round, before.searches + seen.searches)
 
-    start = (state, jnp.zeros(len(plan.cells)))
-    return update(jnp.int32(0), start) if setting.updates_per_round == 1 else lax.fori_loop(0, setting.updates_per_round, update, start)
+    return _repeat(method.updates_per_round, update, (state, _nothing_seen(shape)))
 
 
-def sample_cohort(setting: Setting, plan: Plan, cells: Cells, round: Any) -> Any:
+def _nothing_seen(shape: Shape) -> Seen:
+    return Seen(jnp.zeros(shape.n_cells), jnp.zeros(shape.n_cells, jnp.int32))
+
+
+def _repeat(n: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
+    """A loop, or just its body: XLA compiles the latter faster."""
+    return body(jnp.int32(0), start) if n == 1 else lax.fori_loop(0, n, body, start)
+
+
+def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Any:
     """[C, n_rows] client ids; twin of `cohort.sample_cohort`. A central run has one client, the server itself."""
-    n_clients, size = setting.population.n_clients, setting.population.cohort_size
-    if setting.batch is not None:
-        return jnp.zeros((len(plan.cells), plan.n_rows), jnp.uint32)
-    ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (len(plan.cells), n_clients))
+    n_clients, size = method.population.n_clients, method.population.cohort_size
+    if method.batch is not None:
+        return jnp.zeros((shape.n_cells, shape.n_rows), jnp.uint32)
+    ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (shape.n_cells, n_clients))
     if size == n_clients:
         return ids
     draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, round)[:, None], ids), 1)[..., 0]
@@ -71,47 +105,49 @@ def sample_cohort(setting: Setting, plan: Plan, cells: Cells, round: Any) -> Any
 
 
 def aggregate_cohort(
-    setting: Setting, plan: Plan, queries: Queries, cells: Cells, params: Any, cohort: Any, round: Any, update: Any
-) -> tuple[MeanState, Any]:
-    """The weighted sum [C, p] of what arrives, and [C] the mean nDCG of what was shown: block after block, in order."""
-    n_cells = len(plan.cells)
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, cohort: Any, round: Any, update: Any
+) -> tuple[MeanState, Seen]:
+    """The weighted sum [C, p] of what arrives, and what was shown: block after block, in order."""
 
-    def add_block(block: Any, carry: tuple[MeanState, Any]) -> tuple[MeanState, Any]:
-        mean, quality = carry
-        place = block * plan.block + jnp.arange(plan.block)
-        ids = cohort[:, jnp.minimum(place, plan.n_rows - 1)]
-        rows = describe_rows(setting, cells, ids, place, is_there=place < plan.n_rows, round=round, update=update)
-        delta, shown = learn_locally(setting, plan, queries, cells, jnp.repeat(params, plan.block, axis=0), rows)
-        weight = jnp.where(answers(setting, cells, ids, round), rows.n_interactions.reshape(ids.shape), 0)
+    def add_block(block: Any, carry: tuple[MeanState, Seen]) -> tuple[MeanState, Seen]:
+        mean, seen = carry
+        place = block * shape.block + jnp.arange(shape.block)
+        ids = cohort[:, jnp.minimum(place, shape.n_rows - 1)]
+        rows = describe_rows(method, cells, ids, place, is_there=place < shape.n_rows, round=round, update=update)
+        delta, quality = learn_locally(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
+        searches = rows.n_interactions.reshape(ids.shape)
+        weight = jnp.where(answers(method, cells, ids, round), searches, 0)
         total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
-        added = MeanState(mean.total + total, mean.weight + weight.sum(axis=1, keepdims=True))
-        return added, quality + shown.reshape(ids.shape).sum(axis=1) / plan.n_rows
+        mean = MeanState(mean.total + total, mean.weight + weight.sum(axis=1, keepdims=True))
+        quality = seen.quality + quality.reshape(ids.shape).sum(axis=1) / shape.n_rows
+        return mean, Seen(quality, seen.searches + searches.sum(axis=1))
 
-    start = (MeanState(jnp.zeros_like(params), jnp.zeros((n_cells, 1), jnp.int32)), jnp.zeros(n_cells))
-    return add_block(jnp.int32(0), start) if plan.n_blocks == 1 else lax.fori_loop(0, plan.n_blocks, add_block, start)
+    start = (MeanState(jnp.zeros_like(params), jnp.zeros((shape.n_cells, 1), jnp.int32)), _nothing_seen(shape))
+    mean_and_seen: tuple[MeanState, Seen] = _repeat(shape.n_blocks, add_block, start)
+    return mean_and_seen
 
 
-def describe_rows(setting: Setting, cells: Cells, ids: Any, place: Any, *, is_there: Any, round: Any, update: Any) -> Rows:
+def describe_rows(method: Method, cells: Cells, ids: Any, place: Any, *, is_there: Any, round: Any, update: Any) -> Rows:
     """Ids [C, b] as rows: who searches how often, and with which draws."""
-    if setting.batch is None:
-        each = jnp.asarray(setting.population.interactions)[ids % len(setting.population.interactions)]
+    if method.batch is None:
+        each = jnp.asarray(method.population.interactions)[ids % len(method.population.interactions)]
         first = jnp.zeros_like(ids)
     else:
         each = jnp.ones(ids.shape, jnp.int32)
-        first = jnp.broadcast_to(update * setting.batch + place, ids.shape).astype(jnp.uint32)
-    keys = {purpose: fold_in(name_keys(cells.keys, purpose, round)[:, None], ids).reshape(-1, 2) for purpose in _LOCAL}
+        first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
+    keys = fold_in(name_keys(cells.keys[:, None], DRAWS, round)[:, None], ids[:, :, None]).reshape(-1, len(DRAWS), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return Rows(cell.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
 
 
-def answers(setting: Setting, cells: Cells, ids: Any, round: Any) -> Any:
+def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
     """[C, b] whose update arrives; twin of `cohort.answers`."""
-    if setting.population.dropout == 0:
+    if method.population.dropout == 0:
         return jnp.ones(ids.shape, bool)
     key = fold_in(name_keys(cells.keys, Purpose.DROPOUT, round)[:, None], ids)
-    return draw_uniform(key, 1)[..., 0] >= setting.population.dropout
+    return draw_uniform(key, 1)[..., 0] >= method.population.dropout
 
 
-def name_keys(keys: Any, purpose: Purpose, round: Any) -> Any:
-    """[C, 2] the cells' keys for one purpose and round."""
-    return fold_in(fold_in(keys, jnp.uint32(purpose)), jnp.asarray(round))
+def name_keys(keys: Any, purpose: Purpose | tuple[Purpose, ...], round: Any) -> Any:
+    """[..., 2] the cells' keys for a purpose and round; for several purposes [C, 1, 2] gives [C, n_purposes, 2]."""
+    return fold_in(fold_in(keys, jnp.asarray(purpose, jnp.uint32)), jnp.asarray(round))

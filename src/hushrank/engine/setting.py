@@ -13,20 +13,14 @@ from hushrank.types import Dataset
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
+class Method:
+    """How a ranker is trained: all that a compiled program depends on beside the shapes of its inputs."""
 
-    dataset: Dataset
-    users: tuple[tuple[str, SimulatedUser], ...]  # (name, person)
     ranker: LinearRanker | MlpRanker
     population: Population
-    rounds: int
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
     learning_rate: float = 0.1
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
-    repeats: int = 1
-    seed: int = 0
-    eval_every: int = 10
     k: int = 10  # results on a page
 
     @property
@@ -47,3 +41,16 @@ class Setting:
     def local_steps(self) -> int:
         """Interactions one after another on a client between two steps of the server."""
         return max(self.population.interactions) if self.batch is None else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
+
+    dataset: Dataset
+    users: tuple[tuple[str, SimulatedUser], ...]  # (name, person)
+    method: Method
+    rounds: int
+    repeats: int = 1
+    seed: int = 0
+    eval_every: int = 10  # rounds between two looks at the test and validation queries

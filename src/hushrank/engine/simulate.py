@@ -1,0 +1,136 @@
+"""The simulator's driver: which batches run at once, where they compute, what they report."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushrank.engine.checkpoint import Progress
+from hushrank.engine.device import choose_device, describe_device
+from hushrank.engine.evaluate import prepare_examiner
+from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
+from hushrank.engine.setting import Setting
+from hushrank.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """How far one batch has come."""
+
+    batch: int
+    n_batches: int
+    searches: int  # done so far, over the batch's cells
+    share: float  # of the batch's rounds
+    test: float  # mean offline nDCG at the last look
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a simulation is carried out. Nothing here changes a bit of the result, the device apart."""
+
+    device: str = "auto"  # auto, cpu or gpu
+    workers: int | None = None  # batches at once; None: one per processor
+    memory_limit: int | None = None  # bytes; batches that do not fit together run one after another
+    checkpoints: Path | None = None  # directory; None keeps no checkpoints
+    checkpoint_seconds: float = 10.0
+    identity: str = ""  # of recipe and data: a checkpoint is never continued under another recipe
+    report: Callable[[News], None] = lambda _: None  # called from any thread
+    saved: Callable[[], None] = lambda: None  # called after each checkpoint, from any thread
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """One training, finished."""
+
+    user: str
+    fold: int  # the fold's number
+    repeat: int
+    params: Array  # [n_params] the last ranker
+    online: Array  # [rounds] mean nDCG of the lists shown in each round
+    searches: Array  # [rounds] how many lists that were
+    evaluated: Array  # [n_evaluations] rounds; the first is 0, the initial ranker
+    test: Array  # [n_evaluations] nDCG@k
+    vali: Array  # [n_evaluations]
+
+
+def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
+    """Train every cell of the setting; the results, and the device that computed them."""
+    options = options or Options()
+    device, platform = choose_device(options.device)
+    plans = make_plans(setting, platform=platform)
+    progress = run_batches(setting, plans, options, device)
+    results = [
+        read_cell(setting, cell, done, column)
+        for plan, done in zip(plans, progress, strict=True)
+        for column, cell in enumerate(plan.cells)
+    ]
+    return results, describe_device(device)
+
+
+def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, device: object) -> list[Progress]:
+    """All batches on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
+    import jax
+
+    from hushrank.engine.train import Watch, train_batch
+
+    stop = threading.Event()
+    examiners = {
+        (number, split): prepare_examiner(getattr(fold, split), k=setting.method.k)
+        for number, fold in enumerate(setting.dataset.folds)
+        for split in ("test", "vali")
+    }
+
+    def train(number: int) -> Progress:
+        def report(progress: Progress) -> None:
+            share = progress.round / setting.rounds
+            options.report(News(number, len(plans), int(progress.searches.sum()), share, float(progress.test[-1].mean())))
+
+        path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
+        watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)
+        with jax.default_device(device):
+            return train_batch(setting, plans[number], examiners, watch)
+
+    with ThreadPoolExecutor(count_workers(setting, plans, options)) as pool:
+        futures = [pool.submit(train, number) for number in range(len(plans))]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()  # Why: batches under way save a checkpoint on their way out
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+def count_workers(setting: Setting, plans: tuple[Plan, ...], options: Options) -> int:
+    """As many batches at once as asked for and as fit into the memory limit."""
+    if options.workers is not None and options.workers < 1:
+        raise ValueError(f"workers is {options.workers}, must be at least 1.")
+    workers = min(options.workers or os.cpu_count() or 1, len(plans))
+    if options.memory_limit is None:
+        return workers
+    largest = max(estimate_bytes(setting, plan) for plan in plans)
+    if largest > options.memory_limit:
+        raise ValueError(
+            f"one batch of this run needs about {largest:,} bytes and the memory limit is {options.memory_limit:,}: "
+            "raise it, or choose a smaller ranker or data set."
+        )
+    return max(1, min(workers, options.memory_limit // largest))
+
+
+def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> CellResult:
+    return CellResult(
+        setting.users[cell.user][0],
+        setting.dataset.folds[cell.fold].number,
+        cell.repeat,
+        params=progress.params[column],
+        online=progress.online[:, column],
+        searches=progress.searches[:, column],
+        evaluated=progress.evaluated,
+        test=progress.test[:, column],
+        vali=progress.vali[:, column],
+    )
