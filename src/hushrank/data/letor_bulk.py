@@ -19,12 +19,11 @@ from hushrank.data.letor_rows import MAX_FEATURES, NUMBER, Rows, as_float32
 from hushrank.types import Array
 
 _NEWLINE, _SPACE, _POINT, _COLON, _MINUS = b"\n .:-"
-_IS_MARK = np.zeros(256, dtype=bool)
-_IS_MARK[[_NEWLINE, _SPACE, _POINT, _COLON]] = True
 _ZEROS = np.uint64(0x3030303030303030)  # eight times the digit 0
 # Why: a token of n digits fills the upper n bytes of its word; the lower 8 - n become leading zeros.
 _LEADING = np.array([0x3030303030303030 >> (8 * n) if n < 8 else 0 for n in range(9)], dtype=np.uint64)
-_POWERS = 10.0 ** np.arange(9)
+_POWERS = np.array([10**n for n in range(17)], dtype=np.uint64)
+_EXACT = np.uint64(2**53)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ def parse_bulk(chunk: bytes, *, has_query_ids: bool, keep_comments: bool = False
     bodies = [line.partition(b"#")[0].rstrip(b" \t\r") for line in lines]
     if not all(bodies):
         return None
-    body = b"\n".join(bodies) + b"\n"
+    body = (b"\n".join(bodies) + b"\n").replace(b"\t", b" ")
     text = _as_text(body)
-    if np.count_nonzero(text.characters < _SPACE) != len(bodies):  # Why: a tab or the like may part tokens
+    if np.count_nonzero(text.characters < _SPACE) != len(bodies):  # Why: other blanks part tokens, too
         return None
     pairs = _find_pairs(text)
     if pairs is None or (has_query_ids and not _start_with_qid(text, pairs)):
@@ -72,7 +71,8 @@ def _as_text(body: bytes) -> _Text:
 
 def _find_pairs(text: _Text) -> _Pairs | None:
     """Every mark must be a grade's end, or a pair's colon, point or end: None if one is left over or missing."""
-    marks = np.flatnonzero(_IS_MARK[text.characters])
+    is_mark = (text.characters <= _SPACE) | (text.characters == _POINT) | (text.characters == _COLON)
+    marks = np.flatnonzero(is_mark)
     kinds = text.characters[marks]
     line_ends = np.flatnonzero(kinds == _NEWLINE)
     firsts = np.concatenate([[0], line_ends[:-1] + 1])
@@ -134,18 +134,30 @@ def _read_features(body: bytes, text: _Text, pairs: _Pairs) -> Array | None:
 
 
 def _read_values(body: bytes, text: _Text, pairs: _Pairs) -> Array | None:
-    """[n_pairs] float64. Exact: below 2^53 digits over a power of ten are rounded once, as Python's float does."""
+    """[n_pairs] float64. Exact: digits up to 2^53 over a power of ten are rounded once, as Python's float does."""
     is_negative = text.characters[pairs.colon + 1] == _MINUS
     whole_start = pairs.colon + 1 + is_negative
     whole_length = pairs.point - whole_start
     part_length = np.maximum(pairs.end - pairs.point - 1, 0)
-    is_plain = (whole_length <= 7) & (part_length <= 8) & (whole_length + part_length > 0)
-    whole, whole_digits = _parse_words(text, whole_start, np.clip(whole_length, 0, 8))
-    part, part_digits = _parse_words(text, pairs.point + 1, np.minimum(part_length, 8))
-    scale = _POWERS[np.minimum(part_length, 8)]
-    values = (whole.astype(np.float64) * scale + part) / scale
+    n_digits = whole_length + part_length
+    whole, is_whole = _parse_words(text, whole_start, np.clip(whole_length, 0, 8))
+    part, is_part = _read_decimals(text, pairs.point + 1, part_length)
+    scale = _POWERS[np.minimum(part_length, 16)]
+    digits = whole * scale + part
+    is_plain = (whole_length <= 8) & (part_length <= 16) & (n_digits > 0) & (n_digits <= 19) & (digits <= _EXACT)
+    values = digits.astype(np.float64) / scale.astype(np.float64)
     np.negative(values, out=values, where=is_negative)
-    return _read_odd_values(body, pairs, values, np.flatnonzero(~(is_plain & whole_digits & part_digits)))
+    return _read_odd_values(body, pairs, values, np.flatnonzero(~(is_plain & is_whole & is_part)))
+
+
+def _read_decimals(text: _Text, start: Array, length: Array) -> tuple[Array, Array]:
+    """The up to 16 digits behind a point as one whole number, and where they are digits."""
+    upper, is_upper = _parse_words(text, start, np.minimum(length, 8))
+    if not np.any(length > 8):
+        return upper, is_upper
+    rest = np.clip(length - 8, 0, 8)
+    lower, is_lower = _parse_words(text, np.where(rest > 0, start + 8, start), rest)
+    return upper * _POWERS[rest] + lower, is_upper & is_lower
 
 
 def _read_odd_values(body: bytes, pairs: _Pairs, values: Array, odd: Array) -> Array | None:

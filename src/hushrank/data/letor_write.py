@@ -32,6 +32,11 @@ def write_letor(queries: QuerySet, path: str | Path) -> None:
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise OSError(
+            f"{path} cannot be written ({error.strerror or error}). Free space, or name another place."
+        ) from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -12,7 +12,7 @@ from typing import IO, cast
 
 from hushrank.data.letor_rows import LetorError
 
-CHUNK_BYTES = 1 << 20  # Why: the arrays of one chunk stay in the processor's cache
+CHUNK_BYTES = 1 << 18  # Why: the arrays of one chunk stay in the processor's cache; measured fastest of 64 KiB to 2 MiB
 _LONGEST_LINE = 64 << 20
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 

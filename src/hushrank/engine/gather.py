@@ -102,6 +102,8 @@ def cell_key(setting: Setting, cell: Cell) -> Array:
 
 def initial_params(setting: Setting, cell: Cell) -> Array:
     """[p] the ranker that everybody starts with."""
+    if setting.start is not None:
+        return np.asarray(setting.start, np.float32)
     normals = draw_normal(stream(cell_key(setting, cell), Purpose.INITIAL), setting.method.n_params)
     return setting.method.ranker.initial(normals).astype(np.float32)
 

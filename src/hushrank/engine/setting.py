@@ -54,3 +54,4 @@ class Setting:
     repeats: int = 1
     seed: int = 0
     eval_every: int = 10  # rounds between two looks at the test and validation queries
+    start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own

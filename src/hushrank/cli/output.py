@@ -1,0 +1,46 @@
+"""What commands print: JSON for programs, tables for people, and where the result is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+
+def print_json(value: Any) -> None:
+    """Exactly one JSON object on stdout."""
+    typer.echo(json.dumps(value))
+
+
+def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False) -> None:
+    """The result table of finished runs, then where their report is and what to try next."""
+    from hushrank.report.summary import from_directory
+    from hushrank.report.terminal import result_table, result_text
+
+    runs = [from_directory(directory) for directory in directories]
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(result_table(runs))
+    else:
+        typer.echo(result_text(runs))
+    if not quiet:
+        also = f"; compare with others: hushrank report {directories[0]} OTHER" if len(directories) == 1 else ""
+        typer.echo(f"Report: {report}{also}", err=True)
+
+
+def parse_bytes(text: str | None) -> int | None:
+    """`4GB`, `500MiB` or a plain number of bytes."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", text.upper())
+    if match is None:
+        raise ValueError(f"the memory limit is {text!r}; write a size such as 500MB, 4GB or 2GiB.")
+    return int(float(match[1]) * _UNITS[match[2]])

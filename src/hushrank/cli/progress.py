@@ -1,0 +1,82 @@
+"""Progress on stderr: a live bar on a terminal, a plain line now and then when piped, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hushrank.engine.simulate import News
+
+_LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
+
+
+class ProgressDisplay:
+    """Hears the simulator's news from any thread; shows interactions per second, time left and the last quality."""
+
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
+        self._title, self._quiet = title, quiet
+        self._news: dict[int, News] = {}
+        self._lock = threading.Lock()
+        self._began = self._last_line = time.monotonic()
+        self._first: dict[int, tuple[int, float]] = {}
+        self._bar: Any = None
+
+    def __enter__(self) -> ProgressDisplay:
+        if not self._quiet and sys.stderr.isatty():
+            self._bar = make_bar()
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=1.0, detail="compiling")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def tell(self, sentence: str) -> None:
+        """One short sentence about a step."""
+        if self._bar is not None:
+            self._bar.update(self._task, detail=sentence)
+        elif not self._quiet:
+            print(f"{self._title}: {sentence}", file=sys.stderr)
+
+    def report(self, news: News) -> None:
+        with self._lock:
+            self._news[news.batch] = news
+            self._first.setdefault(news.batch, (news.searches, news.share))
+            share = sum(n.share for n in self._news.values()) / news.n_batches
+            detail = self._describe(news.n_batches, share)
+            if self._bar is not None:
+                self._bar.update(self._task, completed=share, detail=detail)
+            elif not self._quiet and (time.monotonic() - self._last_line > _LINE_SECONDS or share == 1):
+                self._last_line = time.monotonic()
+                print(f"{self._title}: {share:.0%}, {detail}", file=sys.stderr)
+
+    def _describe(self, n_batches: int, share: float) -> str:
+        elapsed = max(time.monotonic() - self._began, 1e-3)
+        searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
+        gained = share - sum(first for _, first in self._first.values()) / n_batches
+        if gained <= 0:
+            return "compiling"
+        left = f", {describe_seconds(elapsed * (1 - share) / gained)} left" if share < 1 else ""
+        quality = sum(n.test for n in self._news.values()) / len(self._news)
+        return f"{searches / elapsed:,.0f} interactions/s{left}, nDCG@10 {quality:.3f}"
+
+
+def make_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description:<18}"), BarColumn(bar_width=28), TaskProgressColumn(), TextColumn("{task.fields[detail]}"))
+    return Progress(*columns, console=Console(stderr=True))
+
+
+def describe_seconds(seconds: float) -> str:
+    """`45 s`, `3 min`, `2 h 10 min`"""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

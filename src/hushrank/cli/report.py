@@ -1,0 +1,31 @@
+"""`hushrank report`: runs compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of finished runs; the first is what the others are compared with.")],
+    out: Annotated[Path | None, typer.Option(help="The HTML file; default report.html in the run, or runs/report.html for several.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the runs' results as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table.")] = False,
+) -> None:
+    """Compare finished runs: a table here, and one self-contained HTML page with curves."""
+    from hushrank.cli.output import print_json, print_runs
+    from hushrank.report.page import write_report
+    from hushrank.report.summary import from_directory
+
+    place = out or (runs[0] / "report.html" if len(runs) == 1 else Path("runs/report.html"))
+    summaries = [from_directory(run) for run in runs]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_report(summaries, place)
+    if json_:
+        import json
+
+        print_json({"report": str(place), "runs": [json.loads((run / "result.json").read_text()) for run in runs]})
+    else:
+        print_runs(runs, report=place, quiet=quiet)

@@ -1,0 +1,57 @@
+"""`hushrank run`: one experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    recipe: Annotated[str | None, typer.Argument(metavar="RECIPE|FILE.toml", help="pdgd, fpdgd, or a recipe file; not needed with --resume.")] = None,
+    data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the recipe; repeatable.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Same recipe, seed and device: same bits.")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Directory of the run; default runs/<recipe>-<time>-<hash>.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or begin it.")] = False,
+    from_: Annotated[Path | None, typer.Option("--from", metavar="MODEL", help="Begin with an exported ranker.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Batches at once; default one per processor. Changes no bit.")] = None,
+    memory_limit: Annotated[str | None, typer.Option(help="Such as 4GB; batches that do not fit together run one after another. Changes no bit.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Run one experiment: simulated people search and click, a ranker learns."""
+    from hushrank.cli.output import parse_bytes, print_json, print_runs
+    from hushrank.cli.running import run_visibly
+    from hushrank.experiments.environment import current_command
+    from hushrank.experiments.recipe import change_recipe, find_recipe, parse_assignments
+    from hushrank.experiments.run import RunOptions
+    from hushrank.experiments.rundir import read_recipe_file
+
+    if recipe is None:
+        known = read_recipe_file(out) if resume and out is not None else None
+        if known is None:
+            raise ValueError("which recipe? Give pdgd, fpdgd or a TOML file, or --resume with the --out of an unfinished run.")
+        chosen = known
+    else:
+        chosen = find_recipe(recipe)
+    given = {"data": data, "seed": seed, "repeats": repeats}
+    changes = parse_assignments(set_ or []) | {key: value for key, value in given.items() if value is not None}
+    chosen = change_recipe(chosen, changes)
+    options = RunOptions(
+        out=out,
+        resume=resume,
+        start=from_,
+        device=device,
+        workers=workers,
+        memory_limit=parse_bytes(memory_limit),
+        command=current_command(),
+    )
+    done = run_visibly(chosen, options, quiet=quiet)
+    if json_:
+        print_json(done.result)
+    else:
+        print_runs([done.directory], report=done.directory / "report.html", quiet=quiet)

@@ -1,0 +1,28 @@
+"""A recipe carried out before a person's eyes: progress, and a Ctrl-C that loses nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from hushrank.cli.progress import ProgressDisplay
+
+if TYPE_CHECKING:
+    from hushrank.experiments.recipe import Recipe
+    from hushrank.experiments.run import Run, RunOptions
+
+
+def run_visibly(recipe: Recipe, options: RunOptions, *, quiet: bool, title: str | None = None) -> Run:
+    from hushrank.experiments.run import run_recipe
+    from hushrank.experiments.rundir import default_directory
+
+    options = replace(options, out=options.out or default_directory(recipe))
+    with ProgressDisplay(title or recipe.recipe, quiet=quiet) as display:
+        try:
+            return run_recipe(recipe, replace(options, tell=display.tell, report=display.report))
+        except KeyboardInterrupt:
+            print(f"stopped; what was done is saved. Continue with: hushrank run --resume --out {options.out}", file=sys.stderr)
+            raise typer.Exit(130) from None

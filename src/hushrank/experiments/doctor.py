@@ -1,0 +1,84 @@
+"""Is this machine ready? Versions, device, caches, and one compiled round that must equal the plain one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushrank.experiments.environment import package_version
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's list."""
+
+    name: str
+    is_well: bool
+    detail: str
+
+
+def examine_machine() -> Iterator[Finding]:
+    yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)")
+    for package in ("numpy", "typer", "rich", "safetensors", "jax", "scipy"):
+        found = package_version(package)
+        yield Finding(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
+    yield check_cache()
+    yield Finding("processors", True, f"{os.cpu_count()}")
+    if package_version("jax"):
+        yield check_device()
+        yield check_round()
+
+
+def check_cache() -> Finding:
+    from hushrank.data.cache import cache_root
+
+    root = cache_root()
+    existing = next(place for place in (root, *root.parents) if place.exists())
+    is_well = os.access(existing, os.W_OK)
+    free = shutil.disk_usage(existing).free / 1e9
+    return Finding("cache", is_well, f"{root} ({free:.0f} GB free)" if is_well else f"{root} cannot be written: set HUSHRANK_DATA")
+
+
+def check_device() -> Finding:
+    from hushrank.engine.device import choose_device, describe_device
+
+    try:
+        return Finding("device", True, describe_device(choose_device("auto")[0]))
+    except Exception as error:  # Why: a broken driver may raise anything, and the list must go on
+        return Finding("device", False, " ".join(str(error).split())[:200])
+
+
+def check_round() -> Finding:
+    """The simulator against the plain round on a tiny data set."""
+    began = time.monotonic()
+    try:
+        gap = compare_rounds()
+    except Exception as error:  # Why: as above
+        return Finding("engine", False, " ".join(str(error).split())[:200])
+    detail = f"compiled round equals the plain one to {gap:.0e} ({time.monotonic() - began:.1f} s with compilation)"
+    return Finding("engine", gap < 1e-5, detail)
+
+
+def compare_rounds() -> float:
+    """The largest difference between parameters after one round, plain and compiled."""
+    from hushrank.engine.gather import cell_key, initial_params
+    from hushrank.engine.plan import Cell
+    from hushrank.engine.simulate import Options, simulate
+    from hushrank.experiments.recipe import NAMED, change_recipe
+    from hushrank.experiments.resolve import resolve
+    from hushrank.round import Federation, run_round
+
+    setting = resolve(change_recipe(NAMED["fpdgd"], {"data": "tiny", "folds": [1], "n_clients": 8, "rounds": 1}))
+    fast = simulate(setting, Options(workers=1))[0][0].params
+    cell, method = Cell(0, 0, 0), setting.method
+    federation = Federation(method.ranker, setting.users[0][1], setting.dataset.folds[0].train, method.population)
+    params = initial_params(setting, cell)
+    plain = run_round(federation, method.server_step.init(params), params, key=cell_key(setting, cell), round=1)[1]
+    return float(np.abs(fast - plain).max())
+

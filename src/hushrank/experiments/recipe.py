@@ -1,0 +1,201 @@
+"""A recipe: one experiment as data. It prints, hashes, reruns, and refuses what cannot work before anything is written."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from hushrank.aggregation.server_step import DEFAULT_RATES
+
+ClickTables = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Every key that a recipe file, `--set` or Python may give. None means: the default that the comment names."""
+
+    recipe: str = "fpdgd"  # pdgd (central) or fpdgd (federated)
+    data: str = "mq2008-like"  # a shape, a catalogue name or a directory
+    normalise: str | None = None  # none, query-minmax, standard; default: the catalogue's, none for a directory
+    folds: tuple[int, ...] | None = None  # default: every fold present
+    clicks: str | tuple[str, ...] = "navigational"  # a user's name, or several
+    click_tables: ClickTables = field(default_factory=dict)  # own users: {name: {click, stop}} or {name: {click, eta}}
+    n_clients: int = 1000
+    interactions: int | tuple[int, ...] = 4  # per client and round; a list: client c gets the entry c modulo its length
+    cohort: int | None = None  # clients sampled for each round; default: all
+    dropout: float = 0.0  # probability that a sampled client's update never arrives
+    rounds: int = 100
+    batch: int | None = None  # pdgd: gradients of so many interactions at the same weights, summed; default 1
+    ranker: str = "linear"  # or mlp
+    hidden: int = 64  # mlp: units of the hidden layer
+    activation: str = "sigmoid"  # mlp: or relu
+    learning_rate: float = 0.1
+    server_optimiser: str = "sgd"  # sgd, momentum or adam
+    server_rate: float | None = None  # default 1; adam .001
+    aggregation: str = "mean"
+    privacy: str = "none"
+    variant: str = "paper"
+    eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
+    repeats: int = 1
+    seed: int = 0
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        return (self.clicks,) if isinstance(self.clicks, str) else self.clicks
+
+    @property
+    def is_central(self) -> bool:
+        return self.recipe == "pdgd"
+
+
+NAMED: dict[str, Recipe] = {
+    "fpdgd": Recipe("fpdgd"),
+    "pdgd": Recipe("pdgd", n_clients=1, interactions=4000, batch=1),
+}
+KEYS: tuple[str, ...] = tuple(f.name for f in fields(Recipe))
+_CHOICES = {
+    "ranker": ("linear", "mlp"),
+    "activation": ("sigmoid", "relu"),
+    "server_optimiser": tuple(DEFAULT_RATES),
+    "aggregation": ("mean",),
+    "privacy": ("none",),
+    "variant": ("paper",),
+    "normalise": ("none", "query-minmax", "standard", None),
+}
+_AT_LEAST_ONE = ("n_clients", "rounds", "hidden", "repeats", "cohort", "batch", "eval_every")
+
+
+def find_recipe(name_or_file: str) -> Recipe:
+    """A named recipe, or one from a TOML file (`recipe = "fpdgd"` and any other keys)."""
+    if name_or_file in NAMED:
+        return NAMED[name_or_file]
+    if Path(name_or_file).suffix == ".toml" or Path(name_or_file).is_file():
+        return read_recipe(Path(name_or_file))
+    near = difflib.get_close_matches(name_or_file, NAMED, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(NAMED)}, or the path of a TOML file."
+    raise ValueError(f"no recipe is called {name_or_file!r}; {hint}")
+
+
+def read_recipe(path: Path) -> Recipe:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(f"{path} does not exist. Give a recipe's name ({', '.join(NAMED)}) or the path of a TOML file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a TOML file: {error}.") from error
+    name = values.pop("recipe", None)
+    if name is None:
+        raise ValueError(f"{path} does not say which method to run: add a line such as recipe = \"fpdgd\".")
+    return change_recipe(find_recipe(str(name)), values)
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`--set key=value` pairs; values are TOML, else strings."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise ValueError(f"--set {assignment!r} has no '='; write --set key=value.")
+        try:
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key.strip()] = text.strip()
+    return values
+
+
+def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+    """The recipe with some keys changed, checked."""
+    for key in values:
+        if key not in KEYS or key == "recipe":
+            near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS[1:])}."
+            raise ValueError(f"no recipe key is called {key!r}; {hint}")
+    typed = {key: _as_field(key, value) for key, value in values.items()}
+    changed = replace(recipe, **typed)
+    check_recipe(changed)
+    return changed
+
+
+def _as_field(key: str, value: Any) -> Any:
+    """Lists become tuples; a whole number is fine where a fraction is asked for; anything else of the wrong kind is refused."""
+    value = tuple(value) if isinstance(value, list) else value
+    kind = next(f.type for f in fields(Recipe) if f.name == key)
+    allowed = {
+        "str": (str,), "int": (int,), "float": (float, int), "tuple": (tuple,), "None": (type(None),), "ClickTables": (dict,),
+    }  # fmt: skip
+    kinds = tuple(t for part in str(kind).split(" | ") for t in allowed[part.partition("[")[0]])
+    wrong = not isinstance(value, kinds) or isinstance(value, bool)
+    if isinstance(value, tuple) and not wrong:
+        inside = str if "tuple[str" in str(kind) else int
+        wrong = not value or any(not isinstance(item, inside) or isinstance(item, bool) for item in value)
+    if wrong:
+        raise ValueError(f"{key} is {value!r}, must be {_describe_kind(str(kind))}.")
+    return float(value) if float in kinds and not isinstance(value, type(None)) else value
+
+
+def _describe_kind(kind: str) -> str:
+    words = {"str": "a word", "int": "a whole number", "float": "a number", "tuple[int, ...]": "a list of whole numbers"}
+    words |= {"tuple[str, ...]": "a list of words", "ClickTables": "a table of click tables"}
+    return " or ".join(words[part] for part in kind.split(" | ") if part != "None")
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Refuse at the door what cannot work: what came, what is allowed, what to do."""
+    for key, allowed in _CHOICES.items():
+        if getattr(recipe, key) not in allowed:
+            raise ValueError(f"{key} is {getattr(recipe, key)!r}, must be one of {', '.join(filter(None, allowed))}.")
+    for key in _AT_LEAST_ONE:
+        value = getattr(recipe, key)
+        if value is not None and value < 1:
+            raise ValueError(f"{key} is {value}, must be at least 1.")
+    for key in ("learning_rate", "server_rate"):
+        value = getattr(recipe, key)
+        if value is not None and not 0 < value < float("inf"):
+            raise ValueError(f"{key} is {value}, must be > 0.")
+    if not 0 <= recipe.seed < 2**64:
+        raise ValueError(f"seed is {recipe.seed}, must be a whole number from 0 to 2^64 - 1.")
+    if recipe.folds is not None and (min(recipe.folds) < 1 or len(set(recipe.folds)) < len(recipe.folds)):
+        raise ValueError(f"folds is {list(recipe.folds)}, must be different numbers from 1 on.")
+    if len(set(recipe.users)) < len(recipe.users):
+        raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
+    check_population(recipe)
+
+
+def check_population(recipe: Recipe) -> None:
+    interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
+    if min(interactions) < 1:
+        raise ValueError(f"interactions is {recipe.interactions}, must be at least 1 for every client.")
+    if not 0 <= recipe.dropout < 1:
+        raise ValueError(f"dropout is {recipe.dropout}, must be from 0 to below 1.")
+    if recipe.cohort is not None and recipe.cohort > recipe.n_clients:
+        raise ValueError(f"cohort is {recipe.cohort}, but there are only {recipe.n_clients} clients to sample from.")
+    if not recipe.is_central:
+        if recipe.batch is not None:
+            raise ValueError("batch is for recipe pdgd (central); in a federation set interactions, the searches of a client per round.")
+        return
+    if recipe.n_clients != 1 or recipe.cohort is not None or recipe.dropout or len(interactions) > 1:
+        raise ValueError("recipe pdgd is central: one learner sees every click, so n_clients is 1 and there is no cohort or dropout. For a federation run fpdgd.")
+    if interactions[0] % (recipe.batch or 1):
+        raise ValueError(f"interactions is {interactions[0]} per round, which batch={recipe.batch} does not divide: choose a multiple.")
+
+
+def as_json(recipe: Recipe) -> dict[str, Any]:
+    """Plain values for a JSON file; `recipe_from_json` is the way back."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
+    return plain
+
+
+def recipe_from_json(values: Mapping[str, Any]) -> Recipe:
+    known = {key: value for key, value in values.items() if value is not None}
+    return change_recipe(NAMED[known.pop("recipe")], known)
+
+
+def hash_recipe(recipe: Recipe) -> str:
+    """Eight hex digits that differ when anything in the recipe does."""
+    return hashlib.sha256(json.dumps(as_json(recipe), sort_keys=True).encode()).hexdigest()[:8]

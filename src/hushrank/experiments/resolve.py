@@ -1,0 +1,68 @@
+"""From a recipe to what the simulator needs: the data loaded, the people and the ranker made, everything checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
+from hushrank.clicks.named import named_user
+from hushrank.cohort import Population
+from hushrank.data.load import load_dataset
+from hushrank.engine.setting import Method, Setting
+from hushrank.experiments.recipe import Recipe, check_recipe
+from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
+from hushrank.types import Dataset
+
+_EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
+
+
+def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start: Path | None = None) -> Setting:
+    """`start`: an exported ranker to begin with instead of a fresh one."""
+    check_recipe(recipe)
+    dataset = load_dataset(recipe.data, folds=recipe.folds, normalise=recipe.normalise, progress=tell)
+    refuse_unusable(dataset)
+    method = resolve_method(recipe, n_features=dataset.n_features)
+    return Setting(
+        dataset=dataset,
+        users=tuple(
+            (name, named_user(name, n_grades=dataset.n_grades, own_tables=recipe.click_tables)) for name in recipe.users
+        ),
+        method=method,
+        rounds=recipe.rounds,
+        repeats=recipe.repeats,
+        seed=recipe.seed,
+        eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
+        start=None if start is None else read_start(start, method),
+    )
+
+
+def resolve_method(recipe: Recipe, *, n_features: int) -> Method:
+    interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
+    rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
+    return Method(
+        ranker=named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation),
+        population=Population(recipe.n_clients, interactions, cohort=recipe.cohort, dropout=recipe.dropout),
+        batch=(recipe.batch or 1) if recipe.is_central else None,
+        learning_rate=recipe.learning_rate,
+        server_step=ServerStep(recipe.server_optimiser, rate),
+    )
+
+
+def refuse_unusable(dataset: Dataset) -> None:
+    """Data on which nothing can be measured."""
+    for fold in dataset.folds:
+        for split in ("test", "vali"):
+            if not getattr(fold, split).grades.any():
+                raise ValueError(
+                    f"{dataset.name}: no document in fold {fold.number}'s {split} queries is relevant, so nothing can be "
+                    "measured. Choose other folds or data."
+                )
+
+
+def read_start(path: Path, method: Method) -> tuple[float, ...]:
+    """The parameters of an exported ranker, refused when they belong to another kind."""
+    ranker, params, _ = read_ranker(path)
+    if ranker != method.ranker:
+        raise ValueError(f"{path} holds {describe_ranker(ranker)}, this recipe trains {describe_ranker(method.ranker)}: make them agree.")
+    return tuple(map(float, params))

@@ -1,0 +1,133 @@
+"""What a run found: the JSON that scripts rely on, the curves, the rankers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import CellResult
+from hushrank.experiments.recipe import Recipe, as_json
+from hushrank.experiments.rundir import FORMAT
+from hushrank.files import replacing, write_text
+from hushrank.metrics.ndcg import ndcg_variant
+from hushrank.metrics.offline import evaluate
+from hushrank.metrics.online import discounted_sum
+from hushrank.privacy.none import GUARANTEE
+from hushrank.types import Array
+
+_BYTES = 4  # Why: parameters travel as float32
+
+
+def summarise(recipe: Recipe, setting: Setting, results: list[CellResult], *, device: str, spent: dict[str, float]) -> dict[str, Any]:
+    """The run's JSON, `metrics[name]` for one user and `metrics[user][name]` for a list of users."""
+    by_user = {user: user_metrics(setting, [r for r in results if r.user == user]) for user in recipe.users}
+    skipped = sum(count_skipped(setting, fold) for fold in range(len(setting.dataset.folds)))
+    return {
+        "format": FORMAT,
+        "recipe": as_json(recipe),
+        "seed": recipe.seed,
+        "device": device,
+        **spent,
+        "n_interactions": int(sum(int(r.searches.sum()) for r in results)),
+        "metrics": by_user[recipe.clicks] if isinstance(recipe.clicks, str) else by_user,
+        "data": {
+            "name": setting.dataset.name,
+            "normalise": setting.dataset.normalise,
+            "fingerprint": setting.dataset.fingerprint,
+            "n_features": setting.dataset.n_features,
+            "n_test_queries": sum(fold.test.n_queries for fold in setting.dataset.folds),
+            "n_queries_skipped": skipped,
+        },
+        "nDCG@10": f"{ndcg_variant(10)}; ties keep the order of the file; online: sum over rounds t of .9995^(t - 1) nDCG@10",
+        "bytes_per_client_round": 0 if recipe.is_central else _BYTES * setting.method.n_params,
+        "privacy": describe_privacy(recipe),
+    }
+
+
+def user_metrics(setting: Setting, results: list[CellResult]) -> dict[str, Any]:
+    """Every metric of one user over folds and repeats."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        for name, value in cell_metrics(setting, result).items():
+            rows.setdefault(name, []).append({"fold": result.fold, "repeat": result.repeat, "value": value})
+    return {name: spread(values) for name, values in rows.items()}
+
+
+def cell_metrics(setting: Setting, result: CellResult) -> dict[str, float]:
+    fold = next(fold for fold in setting.dataset.folds if fold.number == result.fold)
+    found = evaluate(fold.test, setting.method.ranker.score(result.params, fold.test.features))
+    others = {f"offline/{name}": mean.value for name, mean in found.items() if name != "nDCG@10"}
+    return {
+        "offline/nDCG@10": float(result.test[-1]),
+        "vali/nDCG@10": float(result.vali[-1]),
+        "online/nDCG@10": discounted_sum(result.online),
+        **others,
+    }
+
+
+def spread(values: list[dict[str, Any]]) -> dict[str, Any]:
+    numbers = [row["value"] for row in values]
+    return {"mean": fmean(numbers), "std": stdev(numbers) if len(numbers) > 1 else None, "values": values}
+
+
+def count_skipped(setting: Setting, fold: int) -> int:
+    """Test queries without a relevant document."""
+    test = setting.dataset.folds[fold].test
+    return int(sum(not test.grades[test.rows(query)].any() for query in range(test.n_queries)))
+
+
+def describe_privacy(recipe: Recipe) -> str:
+    if recipe.is_central:
+        return "No protection: one learner sees every query, list and click (central training, the baseline)."
+    return (
+        "Queries, documents and clicks stay on each client. The server sees every client's update in the clear: "
+        f"{GUARANTEE}."
+    )
+
+
+def write_curves(path: Path, results: list[CellResult]) -> None:
+    """`metrics.jsonl`: one JSON object per line, user by user, fold by fold."""
+    write_text(path, "".join(json.dumps(row) + "\n" for result in results for row in curve_rows(result)))
+
+
+def curve_rows(result: CellResult) -> Iterator[dict[str, Any]]:
+    """Offline quality at each look; online quality as the mean since the look before."""
+    who = {"click": result.user, "fold": result.fold, "repeat": result.repeat}
+    total = np.concatenate([[0], np.cumsum(result.searches)])
+    before = 0
+    for round, test, vali in zip(result.evaluated.tolist(), result.test, result.vali, strict=True):
+        at = {**who, "round": round, "interactions": int(total[round])}
+        yield {**at, "name": "offline/nDCG@10", "value": float(test)}
+        yield {**at, "name": "vali/nDCG@10", "value": float(vali)}
+        if round > before:
+            yield {**at, "name": "online/nDCG@10", "value": float(result.online[before:round].mean(dtype=np.float64))}
+        before = round
+
+
+def write_rankers(path: Path, results: list[CellResult]) -> None:
+    """The last ranker of every cell, named user/fold/repeat."""
+    with replacing(path) as temporary:
+        save_file({name_cell(r.user, r.fold, r.repeat): np.ascontiguousarray(r.params) for r in results}, temporary)
+
+
+def read_rankers(run: Path) -> dict[tuple[str, int, int], Array]:
+    """{(user, fold, repeat): parameters} of a finished run."""
+    path = run / "rankers.safetensors"
+    if not path.is_file():
+        raise ValueError(f"{run} holds no rankers: name the directory of a finished run.")
+    found = {}
+    for name, params in load_file(path).items():
+        user, fold, repeat = name.rsplit("/", 2)
+        found[user, int(fold), int(repeat)] = params
+    return found
+
+
+def name_cell(user: str, fold: int, repeat: int) -> str:
+    return f"{user}/{fold}/{repeat}"

@@ -1,0 +1,83 @@
+"""Carry out a recipe in a directory: begin, continue after any interruption, and finish with a result and a report."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushrank.engine.device import choose_device, describe_device
+from hushrank.engine.simulate import News, Options, simulate
+from hushrank.experiments.environment import describe_environment
+from hushrank.experiments.recipe import Recipe, hash_recipe
+from hushrank.experiments.resolve import resolve
+from hushrank.experiments.result import summarise, write_curves, write_rankers
+from hushrank.experiments.rundir import Spent, default_directory, locked, make_directory, refuse_existing
+from hushrank.files import write_json
+from hushrank.report.page import write_report
+from hushrank.report.summary import from_directory
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a recipe is carried out; nothing here changes a bit of the result, the device and the start apart."""
+
+    out: Path | None = None  # default: runs/<recipe>-<time>-<hash>
+    resume: bool = False
+    start: Path | None = None  # an exported ranker to begin with
+    device: str = "auto"
+    workers: int | None = None
+    memory_limit: int | None = None  # bytes
+    checkpoint_seconds: float = 10.0
+    command: str = "hushrank (Python)"
+    tell: Callable[[str], None] = lambda _: None  # hears one short sentence per step
+    report: Callable[[News], None] = lambda _: None  # hears of progress, from any thread
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run."""
+
+    directory: Path
+    result: dict[str, Any]
+
+
+def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
+    """`simulate(recipe) -> run`, on disk. A wrong recipe, missing data or an existing directory stop it before it writes."""
+    options = options or RunOptions()
+    out = options.out or default_directory(recipe)
+    if not options.resume:
+        refuse_existing(out)
+    setting = resolve(recipe, tell=options.tell, start=options.start)
+    device = describe_device(choose_device(options.device)[0])
+    make_directory(out, recipe)
+    with locked(out):
+        spent = Spent(out, clock=time.monotonic, processor=time.process_time)
+        if not (out / "environment.json").exists():
+            write_json(out / "environment.json", describe_environment(device=device, command=options.command))
+        results, device = simulate(
+            setting,
+            Options(
+                device=options.device,
+                workers=options.workers,
+                memory_limit=options.memory_limit,
+                checkpoints=out / "checkpoints",
+                checkpoint_seconds=options.checkpoint_seconds,
+                identity=f"{hash_recipe(recipe)}-{setting.dataset.fingerprint}-{hash_start(setting.start)}",
+                report=options.report,
+                saved=spent.save,
+            ),
+        )
+        write_curves(out / "metrics.jsonl", results)
+        write_rankers(out / "rankers.safetensors", results)
+        result = summarise(recipe, setting, results, device=device, spent=spent.read())
+        write_json(out / "result.json", result)
+        write_report([from_directory(out)], out / "report.html")
+    return Run(out, result)
+
+
+def hash_start(start: tuple[float, ...] | None) -> str:
+    return "fresh" if start is None else hashlib.sha256(repr(start).encode()).hexdigest()[:8]

@@ -1,0 +1,72 @@
+"""Rankers by name, and rankers as files: safetensors with one tensor per named part, and JSON beside it for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from hushrank.files import replacing, write_json
+from hushrank.rankers.linear import LinearRanker
+from hushrank.rankers.mlp import MlpRanker
+from hushrank.types import Array, Ranker
+
+FORMAT = 1
+
+
+def named_ranker(name: str, *, n_features: int, hidden: int = 64, activation: str = "sigmoid") -> LinearRanker | MlpRanker:
+    if name == "linear":
+        return LinearRanker(n_features)
+    if name == "mlp":
+        return MlpRanker(n_features, hidden, activation)
+    raise ValueError(f"ranker is {name!r}, must be linear or mlp.")
+
+
+def describe_ranker(ranker: LinearRanker | MlpRanker) -> dict[str, Any]:
+    """What `named_ranker` needs to make it again."""
+    if isinstance(ranker, MlpRanker):
+        return {"ranker": "mlp", "n_features": ranker.n_features, "hidden": ranker.hidden, "activation": ranker.activation}
+    return {"ranker": "linear", "n_features": ranker.n_features}
+
+
+def name_parts(ranker: Ranker, params: Array) -> dict[str, Array]:
+    """The flat vector as named tensors."""
+    parts, first = {}, 0
+    for part in ranker.parameters:
+        parts[part.name] = np.ascontiguousarray(params[first : first + part.size].reshape(part.shape), dtype=np.float32)
+        first += part.size
+    return parts
+
+
+def write_ranker(path: Path, ranker: LinearRanker | MlpRanker, params: Array, *, origin: Mapping[str, Any]) -> None:
+    """`path` (safetensors) and a JSON file of the same name; `origin` says where the ranker comes from."""
+    about = {"format": FORMAT, **describe_ranker(ranker), "origin": dict(origin)}
+    with replacing(path) as temporary:
+        save_file(name_parts(ranker, params), temporary, metadata={"hushrank": json.dumps(about)})
+    write_json(path.with_suffix(".json"), about)
+
+
+def read_ranker(path: Path) -> tuple[LinearRanker | MlpRanker, Array, dict[str, Any]]:
+    """The ranker, its parameters [n_params] and its origin. Everything needed is in the safetensors file."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads((file.metadata() or {})["hushrank"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a ranker that hushrank export wrote ({error}).") from error
+    if about.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {about.get('format')}, this version reads {FORMAT}: update hushrank.")
+    settings = {key: about[key] for key in ("n_features", "hidden", "activation") if key in about}
+    ranker = named_ranker(about["ranker"], **settings)
+    for part in ranker.parameters:
+        if part.name not in tensors or tensors[part.name].shape != part.shape:
+            raise ValueError(f"{path} lacks the tensor {part.name} of shape {part.shape}.")
+    params = np.concatenate([tensors[part.name].ravel() for part in ranker.parameters]).astype(np.float32)
+    if not np.isfinite(params).all():
+        raise ValueError(f"{path} holds parameters that are not finite numbers.")
+    return ranker, params, about.get("origin", {})
