@@ -100,6 +100,7 @@ numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.floats(-1e6, 1e6).map(lambda x: f"{x:.6f}"),
     st.integers(-(10**9), 10**9).map(str),
+    st.tuples(st.floats(-1e9, 1e9), st.integers(0, 20)).map(lambda pair: f"{pair[0]:.{pair[1]}f}"),
     st.sampled_from(
         ["0", "-0", ".5", "7.", "+1", "1e5", "00012.500", "9999999.99999999", "12345678.12345678", "1E-400"]
     ),
@@ -137,6 +138,15 @@ def test_the_real_mq2008_reads_alike_on_both_paths(mq2008: Path) -> None:
     quick, exact = (read_letor(path, keep_document_ids=True, is_exact=is_exact) for is_exact in (False, True))
     assert_equal(quick, exact)
     assert (quick.n_queries, quick.n_documents, quick.n_features) == (156, 2874, 46)
+
+
+@pytest.mark.parametrize(
+    "row", ["1 qid:a:b 1:1", "1 qid:a.b.c 1:1", "1 qid:a 1:-.5", "1\tqid:a\t1:1", "1 qid:a 1:-0 # 2:3"]
+)
+def test_odd_but_valid_rows_read_alike_on_both_paths(write: Write, row: str) -> None:
+    path = write("0 qid:0 1:1\n" + row + "\n")
+    quick, exact = (read_letor(path, keep_document_ids=True, is_exact=is_exact) for is_exact in (False, True))
+    assert_equal(quick, exact)
 
 
 def test_the_quick_path_reads_the_whole_of_mq2008(mq2008: Path) -> None:

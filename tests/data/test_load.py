@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,6 +163,16 @@ def test_mq2008_loads_with_its_published_counts(mq2008: Path) -> None:
     dataset = load_dataset(str(mq2008))
     tests = [fold.test for fold in dataset.folds]
     assert (sum(t.n_queries for t in tests), sum(t.n_documents for t in tests), dataset.n_features) == (784, 15_211, 46)
+
+
+def test_lightgbms_own_example_loads(tmp_path: Path) -> None:
+    archive = Path(__file__).parents[3] / "shared" / "data" / "LightGBM_rank.tar.xz"
+    if not archive.is_file():
+        pytest.skip("LightGBM's example is not beside the repository (../shared/data/LightGBM_rank.tar.xz)")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    dataset = load_dataset(str(tmp_path / "LightGBM_rank"))
+    assert splits(dataset) == [(161, 40, 50)] and (dataset.n_features, dataset.n_grades) == (300, 5)
 
 
 def test_loading_data_imports_neither_jax_nor_scipy_nor_pyarrow() -> None:

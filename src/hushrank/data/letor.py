@@ -38,7 +38,7 @@ def read_letor(
     `is_exact` reads line by line throughout: slower, with the same result.
     """
     path = Path(path)
-    # Why: once glibc has freed a large piece it keeps the pages of smaller ones, which makes the reader half as fast again.
+    # Why: once glibc has freed a large piece it keeps the pages of smaller ones; reading takes a third less time.
     np.empty(30 << 20, dtype=np.uint8)
     lengths = _read_side_file(path)
     chunks = _parse_chunks(
