@@ -56,10 +56,10 @@ def _check_shape(shape: SyntheticShape) -> None:
             raise ValueError(f"{claim}. Change the shape's parameters.")
 
 
-# Why these numbers: mq2008-like has the lengths, grade shares and empty queries measured on MQ2008. Of the others, queries,
-# documents and features follow the real sets; their grade shares, empty queries and longest lists are rough and were not
-# measured. The noise is set so that a linear ranker reaches a plausible nDCG. Yahoo's and Istella's tenfold numbers of
-# queries would take gigabytes; n_queries=29921 and 33018 ask for them.
+# Why these numbers: mq2008-like has the lengths, grade shares and empty queries measured on MQ2008. Of the others,
+# queries, documents and features follow the real sets; their grade shares, empty queries and longest lists are rough
+# and were not measured. The noise is set so that a linear ranker reaches a plausible nDCG. Yahoo's and Istella's
+# tenfold numbers of queries would take gigabytes; n_queries=29921 and 33018 ask for them.
 SHAPES: Mapping[str, SyntheticShape] = MappingProxyType(
     {
         "tiny": SyntheticShape(60, 5, 10.0, 20, 0.3, 8, (0.6, 0.25, 0.15), 0.1),
