@@ -1,4 +1,4 @@
-"""Files that are either the old or the new one, whole: written beside their place, flushed to the disk, then renamed."""
+"""Files that are the old or the new one, whole: written beside their place, flushed to the disk, then renamed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPORARY = ".unfinished-"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """A temporary path to write to: it takes the place of `path` when the block ends well, and vanishes otherwise."""
     handle, name = tempfile.mkstemp(prefix=_TEMPORARY, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
@@ -25,14 +25,21 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
+    except OSError as error:
+        why = error.strerror or error
+        raise OSError(f"{path} cannot be written ({why}). Make room or name another place.") from error
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,7 +1,7 @@
 """One federated round, plainly: read this first.
 
-Everything hushrank does is this page at another speed or over a network. A round takes the ranker everyone has, lets each
-client of a cohort search, click and learn on its own, and makes one better ranker of what they send:
+Everything hushrank does is this page at another speed or over a network. A round takes the ranker everyone has, lets
+each client of a cohort search, click and learn on its own, and makes one better ranker of what they send:
 
     documents -> features -> ranking -> clicks -> local update -> privatise -> aggregate -> new ranker
 

@@ -1,6 +1,6 @@
 """The nouns that cross rooms: what travels between documents and a new ranker.
 
-Shapes: the last axis is the list; `n_documents` counts the documents of a whole query set, a query's own are a slice of it.
+Shapes: the last axis is the list; `n_documents` counts those of a whole query set, a query's own are a slice of it.
 """
 
 from __future__ import annotations

@@ -19,5 +19,10 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="Print one JSON ob
             typer.echo(f"{'ok' if finding.is_well else 'NOT OK':<7} {finding.name:<12} {finding.detail}")
     is_well = all(finding.is_well for finding in findings)
     if json_:
-        print_json({"is_well": is_well, "findings": [{"name": f.name, "is_well": f.is_well, "detail": f.detail} for f in findings]})
+        print_json(
+            {
+                "is_well": is_well,
+                "findings": [{"name": f.name, "is_well": f.is_well, "detail": f.detail} for f in findings],
+            }
+        )
     raise typer.Exit(0 if is_well else 1)

@@ -9,11 +9,23 @@ import typer
 
 
 def evaluate(
-    ranker: Annotated[Path, typer.Argument(metavar="RUN|MODEL", help="A run's directory (each ranker on its own fold) or an exported ranker.")],
-    data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory; default: what the run was trained with.")] = None,
+    ranker: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|MODEL", help="A run's directory (each ranker on its own fold) or an exported ranker."
+        ),
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option(help="A shape, a catalogue name or a directory; default: what the run was trained with."),
+    ] = None,
     split: Annotated[str, typer.Option(help="train, vali or test.")] = "test",
-    normalise: Annotated[str | None, typer.Option(help="none, query-minmax or standard; default: the run's or the catalogue's.")] = None,
-    trec_run: Annotated[Path | None, typer.Option(help="Also write the ranking of one exported ranker as a TREC run file.")] = None,
+    normalise: Annotated[
+        str | None, typer.Option(help="none, query-minmax or standard; default: the run's or the catalogue's.")
+    ] = None,
+    trec_run: Annotated[
+        Path | None, typer.Option(help="Also write the ranking of one exported ranker as a TREC run file.")
+    ] = None,
     fold: Annotated[int, typer.Option(help="The fold of the TREC run file.")] = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -30,7 +42,8 @@ def evaluate(
     if json_:
         print_json(found)
         return
-    typer.echo(f"{found['data']}, {split}: {found['n_queries']} queries, {found['n_queries_skipped']} without a relevant document skipped")
+    skipped = f"{found['n_queries_skipped']} without a relevant document skipped"
+    typer.echo(f"{found['data']}, {split}: {found['n_queries']} queries, {skipped}")
     for name, metric in found["metrics"].items():
         std = "" if metric["std"] is None else f" ± {metric['std']:.4f}"
         typer.echo(f"  {name:<8} {metric['mean']:.4f}{std}  ({len(metric['values'])} values, {metric['variant']})")

@@ -10,7 +10,9 @@ import typer
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a finished run.")],
-    out: Annotated[Path | None, typer.Option(help="The safetensors file; default ranker.safetensors in the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The safetensors file; default ranker.safetensors in the run.")
+    ] = None,
     clicks: Annotated[str | None, typer.Option(help="The simulated user; default: the best on validation.")] = None,
     fold: Annotated[int | None, typer.Option(help="The fold; default: the best on validation.")] = None,
     repeat: Annotated[int | None, typer.Option(help="The repeat; default: the best on validation.")] = None,

@@ -73,4 +73,4 @@ def describe_error(error: Exception) -> str:
         text = f"{text}. Nothing half-written was left; make room or permission and try again."
     if isinstance(error, ValueError | OSError):
         return text
-    return f"internal error, {type(error).__name__}: {text}. Run again with --debug before the command and report what it shows."
+    return f"internal error, {type(error).__name__}: {text}. Report what hushrank --debug shows for the same command."

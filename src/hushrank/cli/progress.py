@@ -21,7 +21,8 @@ class ProgressDisplay:
         self._title, self._quiet = title, quiet
         self._news: dict[int, News] = {}
         self._lock = threading.Lock()
-        self._began = self._last_line = time.monotonic()
+        self._base: tuple[float, int, float] | None = None  # time, searches and share when the first batch moved
+        self._last_line = time.monotonic()
         self._first: dict[int, tuple[int, float]] = {}
         self._bar: Any = None
 
@@ -32,7 +33,9 @@ class ProgressDisplay:
             self._task = self._bar.add_task(self._title, total=1.0, detail="compiling")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -56,21 +59,29 @@ class ProgressDisplay:
                 print(f"{self._title}: {share:.0%}, {detail}", file=sys.stderr)
 
     def _describe(self, n_batches: int, share: float) -> str:
-        elapsed = max(time.monotonic() - self._began, 1e-3)
+        """Rates count from the first batch's first step, so that compilation does not spoil them."""
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
-        if gained <= 0:
-            return "compiling"
-        left = f", {describe_seconds(elapsed * (1 - share) / gained)} left" if share < 1 else ""
-        quality = sum(n.test for n in self._news.values()) / len(self._news)
-        return f"{searches / elapsed:,.0f} interactions/s{left}, nDCG@10 {quality:.3f}"
+        quality = f"nDCG@10 {sum(n.test for n in self._news.values()) / len(self._news):.3f}"
+        if self._base is None:
+            self._base = (time.monotonic(), searches, gained) if gained > 0 else None
+            return quality if gained > 0 else "compiling"
+        elapsed = max(time.monotonic() - self._base[0], 1e-3)
+        left = describe_seconds(elapsed * (1 - share) / max(gained - self._base[2], 1e-9))
+        rate = f"{(searches - self._base[1]) / elapsed:,.0f} interactions/s"
+        return ", ".join([rate, *([f"{left} left"] if share < 1 else []), quality])
 
 
 def make_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    columns = (TextColumn("{task.description:<18}"), BarColumn(bar_width=28), TaskProgressColumn(), TextColumn("{task.fields[detail]}"))
+    columns = (
+        TextColumn("{task.description:<18}"),
+        BarColumn(bar_width=28),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[detail]}"),
+    )
     return Progress(*columns, console=Console(stderr=True))
 
 

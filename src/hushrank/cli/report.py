@@ -9,8 +9,16 @@ import typer
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of finished runs; the first is what the others are compared with.")],
-    out: Annotated[Path | None, typer.Option(help="The HTML file; default report.html in the run, or runs/report.html for several.")] = None,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Directories of finished runs; the first is what the others are compared with."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The HTML file; default report.html in the run, or runs/report.html for several."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the runs' results as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table.")] = False,
 ) -> None:

@@ -9,17 +9,29 @@ import typer
 
 
 def run(
-    recipe: Annotated[str | None, typer.Argument(metavar="RECIPE|FILE.toml", help="pdgd, fpdgd, or a recipe file; not needed with --resume.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="RECIPE|FILE.toml", help="pdgd, fpdgd, or a recipe file; not needed with --resume."),
+    ] = None,
     data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the recipe; repeatable.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the recipe; repeatable.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Same recipe, seed and device: same bits.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Directory of the run; default runs/<recipe>-<time>-<hash>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or begin it.")] = False,
-    from_: Annotated[Path | None, typer.Option("--from", metavar="MODEL", help="Begin with an exported ranker.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Batches at once; default one per processor. Changes no bit.")] = None,
-    memory_limit: Annotated[str | None, typer.Option(help="Such as 4GB; batches that do not fit together run one after another. Changes no bit.")] = None,
+    from_: Annotated[
+        Path | None, typer.Option("--from", metavar="MODEL", help="Begin with an exported ranker.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Batches at once; default one per processor. Changes no bit.")
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(help="Such as 4GB; batches that do not fit together run one after another. Changes no bit."),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -34,7 +46,9 @@ def run(
     if recipe is None:
         known = read_recipe_file(out) if resume and out is not None else None
         if known is None:
-            raise ValueError("which recipe? Give pdgd, fpdgd or a TOML file, or --resume with the --out of an unfinished run.")
+            raise ValueError(
+                "which recipe? Give pdgd, fpdgd or a TOML file, or --resume with the --out of an unfinished run."
+            )
         chosen = known
     else:
         chosen = find_recipe(recipe)

@@ -24,5 +24,8 @@ def run_visibly(recipe: Recipe, options: RunOptions, *, quiet: bool, title: str 
         try:
             return run_recipe(recipe, replace(options, tell=display.tell, report=display.report))
         except KeyboardInterrupt:
-            print(f"stopped; what was done is saved. Continue with: hushrank run --resume --out {options.out}", file=sys.stderr)
+            print(
+                f"stopped; what was done is saved. Continue with: hushrank run --resume --out {options.out}",
+                file=sys.stderr,
+            )
             raise typer.Exit(130) from None

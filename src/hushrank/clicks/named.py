@@ -46,7 +46,7 @@ def named_user(
         user = own_user(name, own_tables[name])
         if len(user.click) < n_grades:
             raise ValueError(
-                f"clicks={name} has a table of {len(user.click)} grades, but the data's grades go up to {n_grades - 1}: "
+                f"clicks={name} has a table of {len(user.click)} grades, the data's grades go up to {n_grades - 1}: "
                 f"give {n_grades} probabilities."
             )
         return user
@@ -56,13 +56,18 @@ def named_user(
         return PositionUser(_tables_for("perfect", n_grades)[0], eta=_POSITION_ETAS[name])
     known = [*(own_tables or ()), *USER_NAMES]
     near = difflib.get_close_matches(name, known, n=1)
-    raise ValueError(f"no click model is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}."))
+    raise ValueError(
+        f"no click model is called {name!r}"
+        + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}.")
+    )
 
 
 def own_user(name: str, table: Mapping[str, Sequence[float]]) -> SimulatedUser:
     """A person from a recipe's own table: `click` with `stop` (cascade) or with `eta` (position-based)."""
     if not set(table) <= {"click", "stop", "eta"} or "click" not in table or ("stop" in table) == ("eta" in table):
-        raise ValueError(f"the click table {name!r} has {sorted(table)}; it needs click and stop (cascade) or click and eta (position-based).")
+        raise ValueError(
+            f"the click table {name!r} has {sorted(table)}; it needs click, and stop (cascade) or eta (by position)."
+        )
     click = tuple(float(p) for p in table["click"])
     if "eta" in table:
         return PositionUser(click, eta=float(table["eta"]))  # type: ignore[arg-type] # Why: eta is one number, the rest are lists

@@ -20,7 +20,9 @@ class PositionUser:
     def __post_init__(self) -> None:
         check_probabilities("click", self.click)
         if not self.eta >= 0:
-            raise ValueError(f"eta is {self.eta}, must be >= 0: people look at the first result at least as often as at later ones.")
+            raise ValueError(
+                f"eta is {self.eta}, must be >= 0: people look at the first result at least as often as at later ones."
+            )
 
     def __call__(self, grades: Array, click_draws: Array, stop_draws: Array) -> Array:  # noqa: ARG002 - nobody stops early
         """[k] True where clicked."""

@@ -18,7 +18,9 @@ class ClickTable:
 def check_probabilities(name: str, values: Sequence[float], *, n_grades: int | None = None) -> None:
     """Refuse a table with too few grades or with anything outside [0, 1]."""
     if n_grades is not None and len(values) != n_grades:
-        raise ValueError(f"the {name} table has {len(values)} grades, the click table has {n_grades}: give one value per grade to both.")
+        raise ValueError(
+            f"the {name} table has {len(values)} grades, the click table {n_grades}: give both one value per grade."
+        )
     if len(values) < 2:
         raise ValueError(f"the {name} table has {len(values)} grades, needs at least 2 (not relevant, relevant).")
     for grade, value in enumerate(values):

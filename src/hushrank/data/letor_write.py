@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from hushrank.files import replacing
 from hushrank.types import Array, QuerySet
 
 _QUERY_ID = re.compile(r"[^\s#]+")
@@ -17,29 +16,11 @@ _BLOCK_ROWS = 1024
 
 
 def write_letor(queries: QuerySet, path: str | Path) -> None:
-    """Write every feature of every document; reading the file gives the same arrays.
-
-    The text goes to a file beside the place and is renamed into it once it is on the disk: nothing half-written stays.
-    """
+    """Write every feature of every document, whole or not at all; reading the file gives the same arrays."""
     path = Path(path)
     _check_writable(queries)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            for block in _format_blocks(queries):
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise OSError(
-            f"{path} cannot be written ({error.strerror or error}). Free space, or name another place."
-        ) from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.writelines(_format_blocks(queries))
 
 
 def _check_writable(queries: QuerySet) -> None:

@@ -1,4 +1,4 @@
-"""A batch's progress on disk: one file, replaced whole, so that a run killed at any moment continues to the same bits."""
+"""A batch's progress on disk: one file, replaced whole. A run killed at any moment continues to the same bits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
-from hushrank.files import replacing
+from hushrank.files import write_bytes
 from hushrank.types import Array
 
 
@@ -35,8 +35,7 @@ _ARRAYS = tuple(name for name in Progress.__dataclass_fields__ if name != "round
 def save_progress(path: Path, progress: Progress, *, identity: str) -> None:
     """Replace the batch's checkpoint; `identity` names the recipe and the data that it belongs to."""
     arrays = {name: np.ascontiguousarray(getattr(progress, name)) for name in _ARRAYS}
-    with replacing(path) as temporary:
-        save_file(arrays, temporary, metadata={"identity": identity, "round": str(progress.round)})
+    write_bytes(path, save(arrays, metadata={"identity": identity, "round": str(progress.round)}))
 
 
 def load_progress(path: Path, *, identity: str) -> Progress | None:
@@ -48,7 +47,11 @@ def load_progress(path: Path, *, identity: str) -> Progress | None:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in _ARRAYS}
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is not a readable checkpoint ({error}). Remove it to redo this part of the run.") from error
+        raise ValueError(
+            f"{path} is not a readable checkpoint ({error}). Remove it to redo this part of the run."
+        ) from error
     if metadata.get("identity") != identity:
-        raise ValueError(f"{path} belongs to another recipe, seed or data set. Resume with the old settings, or choose another --out.")
+        raise ValueError(
+            f"{path} belongs to another recipe, seed or data set. Resume with the old settings or choose another --out."
+        )
     return Progress(round=int(metadata["round"]), **arrays)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 
-def choose_device(wanted: str = "auto") -> tuple[object, str]:
+def choose_device(wanted: str = "auto") -> tuple[Any, str]:
     """(JAX device, platform `cpu` or `gpu`) for auto, cpu or gpu."""
     if wanted not in ("auto", "cpu", "gpu"):
         raise ValueError(f"device is {wanted!r}, must be auto, cpu or gpu.")
@@ -21,13 +22,12 @@ def choose_device(wanted: str = "auto") -> tuple[object, str]:
     return platforms["gpu"], "gpu"
 
 
-def describe_device(device: object) -> str:
+def describe_device(device: Any) -> str:
     """`cpu`, or the accelerator's name."""
-    platform, kind = getattr(device, "platform", "cpu"), getattr(device, "device_kind", "cpu")
-    return "cpu" if platform == "cpu" else f"{platform} ({kind})"
+    return "cpu" if device.platform == "cpu" else f"{device.platform} ({device.device_kind})"
 
 
-def import_jax():  # type: ignore[no-untyped-def] # Why: a module has no useful type
+def import_jax() -> Any:
     """JAX with the persistent compilation cache on; a clear sentence where the `lab` extra is missing."""
     try:
         import jax

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushrank.engine.gather import ideal_gains
+from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.types import Array, QuerySet, Ranker
 
 
@@ -31,11 +31,18 @@ def prepare_examiner(queries: QuerySet, *, k: int = 10) -> Examiner:
     return Examiner(queries, ideal_gains(queries, k), query_of, discounts, k)
 
 
+def ideal_gains(queries: QuerySet, k: int) -> Array:
+    """[n_queries] DCG@k of each query's best list."""
+    return np.array([ideal_dcg(queries.grades[queries.rows(q)], k) for q in range(queries.n_queries)])
+
+
 def examine(examiner: Examiner, ranker: Ranker, params: Array) -> float:
     """Mean nDCG@k over the queries that have a relevant document; equal scores keep the order of the file."""
     scores = ranker.score(params, examiner.queries.features)
     if not np.isfinite(scores).all():
-        raise ValueError("the ranker's scores are no longer finite: training diverged. Try a smaller learning_rate or server_rate.")
+        raise ValueError(
+            "the ranker's scores are no longer finite: training diverged. Try a smaller learning_rate or server_rate."
+        )
     ranked = examiner.queries.grades[np.lexsort((-scores, examiner.query_of))]
     gains = (2.0**ranked - 1.0) * examiner.discounts
     dcg = np.bincount(examiner.query_of, weights=gains, minlength=examiner.queries.n_queries)

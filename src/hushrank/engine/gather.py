@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerState
+from hushrank.engine.evaluate import ideal_gains
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
-from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.streams import Purpose, draw_normal, seed_key, stream
-from hushrank.types import Array, QuerySet
+from hushrank.types import Array
 
 
 class Queries(NamedTuple):
@@ -65,13 +65,8 @@ def gather_queries(setting: Setting, plan: Plan) -> Queries:
 
 def _padded(parts: list[Array], size: int, dtype: type) -> Any:
     """[size] the parts end to end, zeros after them."""
-    joined = np.concatenate(parts).astype(dtype)
+    joined: Array = np.concatenate(parts).astype(dtype)
     return jnp.asarray(np.concatenate([joined, np.zeros(size - len(joined), dtype)]))
-
-
-def ideal_gains(queries: QuerySet, k: int) -> Array:
-    """[n_queries] DCG@k of each query's best list."""
-    return np.array([ideal_dcg(queries.grades[queries.rows(q)], k) for q in range(queries.n_queries)])
 
 
 def gather_cells(setting: Setting, plan: Plan) -> Cells:

@@ -23,7 +23,6 @@ from hushrank.rankers.policy_fast import sample_ranking
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
-
 # What an interaction draws, in the order of the keys' second axis: one derivation for all of them compiles faster.
 DRAWS = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
 
@@ -46,7 +45,9 @@ class Shown(NamedTuple):
     tail: Any  # [n] log of the sum of e^score over the candidates that are not shown
 
 
-def learn_locally(method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows) -> tuple[Any, Any]:
+def learn_locally(
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows
+) -> tuple[Any, Any]:
     """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -73,11 +74,15 @@ def choose_queries(cells: Cells, rows: Rows, keys: Any) -> Any:
     return cells.first_query[rows.cell] + within.astype(jnp.int32)
 
 
-def show_lists(method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any) -> Shown:
-    """Rank and sample, tile by tile: rows sorted by list length, each tile padded to the width that its longest list needs."""
+def show_lists(
+    method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any
+) -> Shown:
+    """Rank and sample, tile by tile: rows sorted by list length, a tile padded to the width its longest list needs."""
     n = len(lengths)
     order = jnp.argsort(lengths, stable=True)
-    order = jnp.concatenate([jnp.full(shape.n_tiles * shape.tile - n, order[0]), order])  # Why: the shortest list pads the first tile
+    order = jnp.concatenate(
+        [jnp.full(shape.n_tiles * shape.tile - n, order[0]), order]
+    )  # Why: the shortest list pads the first tile
     widths = jnp.asarray(shape.widths)
 
     def show_tile(rows: Any) -> Shown:
@@ -92,7 +97,9 @@ def show_lists(method: Method, shape: Shape, queries: Queries, params: Any, star
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[back], shown)
 
 
-def show_padded(method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int) -> Shown:
+def show_padded(
+    method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
+) -> Shown:
     """Lists of at most `width` candidates."""
     candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
     where = jnp.arange(width) < lengths[:, None]

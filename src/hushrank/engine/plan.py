@@ -1,7 +1,7 @@
-"""How the work is cut: batches of cells, blocks of clients, tiles of lists. All of it follows from setting and data alone.
+"""How the work is cut: batches of cells, blocks of clients, tiles of lists. It follows from setting and data alone.
 
-XLA gives other bits for other shapes, so every shape is fixed here; the memory limit and the number of workers only decide
-how many batches run at once.
+XLA gives other bits for other shapes, so every shape is fixed here; the memory limit and the number of workers only
+decide how many batches run at once.
 
 - a *cell* is one training: a user, a fold, a repeat;
 - a *batch* of cells runs in one program, so that small federations fill the processor;
@@ -24,7 +24,10 @@ _CELLS = 32  # Why: leaves several batches for several workers when there are ma
 _BLOCK_ROWS = 1 << 14  # Why: bounds the lists in flight of a huge cohort
 _BLOCK_BYTES = 64 << 20  # Why: local parameters of one block; a network of 64 over 700 features still gives 370 rows
 _TILE = {"cpu": 64, "gpu": _BLOCK_ROWS}  # Why: lists per tile; a GPU wants all of them at once
-_WIDTHS = {"cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0), "gpu": (1.0,)}  # Why: quantiles of the lengths; each costs compilation
+_WIDTHS = {
+    "cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0),
+    "gpu": (1.0,),
+}  # Why: quantiles of the lengths; each costs compilation
 
 
 class Cell(NamedTuple):

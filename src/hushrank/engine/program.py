@@ -22,7 +22,9 @@ from hushrank.engine.setting import Method
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
-CHUNK = 256  # Why: most rounds in one call; between calls the host looks at the clock, at signals and at the progress bar
+CHUNK = (
+    256  # Why: most rounds in one call; between calls the host looks at the clock, at signals and at the progress bar
+)
 
 _PROGRAMS: dict[Any, Any] = {}
 _COMPILING = threading.Lock()
@@ -39,7 +41,7 @@ Advance: TypeAlias = Callable[[Queries, Cells, State, Any, Any], tuple[State, Se
 
 
 def compile_rounds(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State) -> Advance:
-    """`advance(queries, cells, state, first, n)`: the state after n <= CHUNK rounds from `first` on, and what they showed.
+    """`advance(queries, cells, state, first, n)`: the state after n <= CHUNK rounds, and what they showed.
 
     Compiled once per method and shapes, whatever the number of batches and threads.
     """
@@ -71,7 +73,9 @@ def run_round(
 ) -> tuple[State, Seen]:
     """One round of every cell."""
     cohort = sample_cohort(method, shape, cells, round)
-    sums = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums its gradients, a mean divides
+    sums = (
+        1.0 if method.batch is None else float(method.batch)
+    )  # Why: a central batch sums its gradients, a mean divides
 
     def update(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
         state, before = carry
@@ -127,7 +131,9 @@ def aggregate_cohort(
     return mean_and_seen
 
 
-def describe_rows(method: Method, cells: Cells, ids: Any, place: Any, *, is_there: Any, round: Any, update: Any) -> Rows:
+def describe_rows(
+    method: Method, cells: Cells, ids: Any, place: Any, *, is_there: Any, round: Any, update: Any
+) -> Rows:
     """Ids [C, b] as rows: who searches how often, and with which draws."""
     if method.batch is None:
         each = jnp.asarray(method.population.interactions)[ids % len(method.population.interactions)]

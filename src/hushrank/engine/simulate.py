@@ -87,7 +87,9 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, dev
     def train(number: int) -> Progress:
         def report(progress: Progress) -> None:
             share = progress.round / setting.rounds
-            options.report(News(number, len(plans), int(progress.searches.sum()), share, float(progress.test[-1].mean())))
+            options.report(
+                News(number, len(plans), int(progress.searches.sum()), share, float(progress.test[-1].mean()))
+            )
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
         watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)

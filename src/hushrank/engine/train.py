@@ -39,7 +39,7 @@ class Watch:
 
 
 def train_batch(setting: Setting, plan: Plan, examiners: dict[tuple[int, str], Examiner], watch: Watch) -> Progress:
-    """Rounds in calls of about half a second; quality on the schedule; a checkpoint now and then. The end is saved too."""
+    """Rounds in calls of about half a second; quality on the schedule; a checkpoint now and then and at the end."""
     start = initial_state(setting, plan)
     progress = load_progress(watch.checkpoint, identity=watch.identity) if watch.checkpoint else None
     progress = progress or measure_quality(setting, plan, examiners, record_start(start))
@@ -126,9 +126,7 @@ def record_rounds(progress: Progress, state: State, seen: Seen, n: int) -> Progr
 
 
 def restore_state(progress: Progress) -> State:
-    return State(
-        progress.params, ServerState(progress.server_first, progress.server_second, progress.server_steps)
-    )
+    return State(progress.params, ServerState(progress.server_first, progress.server_second, progress.server_steps))
 
 
 def _on_host(state: State) -> tuple[Any, Any, Any, Any]:

@@ -24,7 +24,9 @@ class Finding:
 
 
 def examine_machine() -> Iterator[Finding]:
-    yield Finding("python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)")
+    yield Finding(
+        "python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)"
+    )
     for package in ("numpy", "typer", "rich", "safetensors", "jax", "scipy"):
         found = package_version(package)
         yield Finding(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
@@ -42,7 +44,9 @@ def check_cache() -> Finding:
     existing = next(place for place in (root, *root.parents) if place.exists())
     is_well = os.access(existing, os.W_OK)
     free = shutil.disk_usage(existing).free / 1e9
-    return Finding("cache", is_well, f"{root} ({free:.0f} GB free)" if is_well else f"{root} cannot be written: set HUSHRANK_DATA")
+    return Finding(
+        "cache", is_well, f"{root} ({free:.0f} GB free)" if is_well else f"{root} cannot be written: set HUSHRANK_DATA"
+    )
 
 
 def check_device() -> Finding:
@@ -81,4 +85,3 @@ def compare_rounds() -> float:
     params = initial_params(setting, cell)
     plain = run_round(federation, method.server_step.init(params), params, key=cell_key(setting, cell), round=1)[1]
     return float(np.abs(fast - plain).max())
-

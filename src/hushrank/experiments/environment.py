@@ -44,7 +44,9 @@ def read_commit() -> str | None:
         return None
     try:
         head, changes = (
-            subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True).stdout
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
+            ).stdout
             for words in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
         )
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""A recipe: one experiment as data. It prints, hashes, reruns, and refuses what cannot work before anything is written."""
+"""A recipe: one experiment as data. It prints, hashes, reruns, and is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -68,6 +68,14 @@ _CHOICES = {
     "variant": ("paper",),
     "normalise": ("none", "query-minmax", "standard", None),
 }
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "tuple": (tuple,),
+    "None": (type(None),),
+    "ClickTables": (dict,),
+}
 _AT_LEAST_ONE = ("n_clients", "rounds", "hidden", "repeats", "cohort", "batch", "eval_every")
 
 
@@ -86,12 +94,14 @@ def read_recipe(path: Path) -> Recipe:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(f"{path} does not exist. Give a recipe's name ({', '.join(NAMED)}) or the path of a TOML file.") from error
+        raise ValueError(
+            f"{path} does not exist. Give a recipe's name ({', '.join(NAMED)}) or the path of a TOML file."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
     name = values.pop("recipe", None)
     if name is None:
-        raise ValueError(f"{path} does not say which method to run: add a line such as recipe = \"fpdgd\".")
+        raise ValueError(f'{path} does not say which method to run: add a line such as recipe = "fpdgd".')
     return change_recipe(find_recipe(str(name)), values)
 
 
@@ -123,13 +133,10 @@ def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
 
 
 def _as_field(key: str, value: Any) -> Any:
-    """Lists become tuples; a whole number is fine where a fraction is asked for; anything else of the wrong kind is refused."""
+    """Lists become tuples and whole numbers become fractions where these are asked for; a wrong kind is refused."""
     value = tuple(value) if isinstance(value, list) else value
     kind = next(f.type for f in fields(Recipe) if f.name == key)
-    allowed = {
-        "str": (str,), "int": (int,), "float": (float, int), "tuple": (tuple,), "None": (type(None),), "ClickTables": (dict,),
-    }  # fmt: skip
-    kinds = tuple(t for part in str(kind).split(" | ") for t in allowed[part.partition("[")[0]])
+    kinds = tuple(t for part in str(kind).split(" | ") for t in _KINDS[part.partition("[")[0]])
     wrong = not isinstance(value, kinds) or isinstance(value, bool)
     if isinstance(value, tuple) and not wrong:
         inside = str if "tuple[str" in str(kind) else int
@@ -140,7 +147,12 @@ def _as_field(key: str, value: Any) -> Any:
 
 
 def _describe_kind(kind: str) -> str:
-    words = {"str": "a word", "int": "a whole number", "float": "a number", "tuple[int, ...]": "a list of whole numbers"}
+    words = {
+        "str": "a word",
+        "int": "a whole number",
+        "float": "a number",
+        "tuple[int, ...]": "a list of whole numbers",
+    }
     words |= {"tuple[str, ...]": "a list of words", "ClickTables": "a table of click tables"}
     return " or ".join(words[part] for part in kind.split(" | ") if part != "None")
 
@@ -177,12 +189,19 @@ def check_population(recipe: Recipe) -> None:
         raise ValueError(f"cohort is {recipe.cohort}, but there are only {recipe.n_clients} clients to sample from.")
     if not recipe.is_central:
         if recipe.batch is not None:
-            raise ValueError("batch is for recipe pdgd (central); in a federation set interactions, the searches of a client per round.")
+            raise ValueError(
+                "batch is for recipe pdgd (central); in a federation set interactions, a client's searches per round."
+            )
         return
     if recipe.n_clients != 1 or recipe.cohort is not None or recipe.dropout or len(interactions) > 1:
-        raise ValueError("recipe pdgd is central: one learner sees every click, so n_clients is 1 and there is no cohort or dropout. For a federation run fpdgd.")
+        raise ValueError(
+            "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "
+            "there is no cohort or dropout. For a federation run fpdgd."
+        )
     if interactions[0] % (recipe.batch or 1):
-        raise ValueError(f"interactions is {interactions[0]} per round, which batch={recipe.batch} does not divide: choose a multiple.")
+        raise ValueError(
+            f"interactions is {interactions[0]} a round, which batch={recipe.batch} does not divide: take a multiple."
+        )
 
 
 def as_json(recipe: Recipe) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def refuse_unusable(dataset: Dataset) -> None:
         for split in ("test", "vali"):
             if not getattr(fold, split).grades.any():
                 raise ValueError(
-                    f"{dataset.name}: no document in fold {fold.number}'s {split} queries is relevant, so nothing can be "
+                    f"{dataset.name}: no document in fold {fold.number}'s {split} queries is relevant: nothing can be "
                     "measured. Choose other folds or data."
                 )
 
@@ -64,5 +64,8 @@ def read_start(path: Path, method: Method) -> tuple[float, ...]:
     """The parameters of an exported ranker, refused when they belong to another kind."""
     ranker, params, _ = read_ranker(path)
     if ranker != method.ranker:
-        raise ValueError(f"{path} holds {describe_ranker(ranker)}, this recipe trains {describe_ranker(method.ranker)}: make them agree.")
+        raise ValueError(
+            f"{path} holds {describe_ranker(ranker)}, this recipe trains {describe_ranker(method.ranker)}: "
+            "make them agree."
+        )
     return tuple(map(float, params))

@@ -9,13 +9,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
-from hushrank.files import replacing, write_text
+from hushrank.files import write_bytes, write_text
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
 from hushrank.metrics.online import discounted_sum
@@ -25,7 +25,9 @@ from hushrank.types import Array
 _BYTES = 4  # Why: parameters travel as float32
 
 
-def summarise(recipe: Recipe, setting: Setting, results: list[CellResult], *, device: str, spent: dict[str, float]) -> dict[str, Any]:
+def summarise(
+    recipe: Recipe, setting: Setting, results: list[CellResult], *, device: str, spent: dict[str, float]
+) -> dict[str, Any]:
     """The run's JSON, `metrics[name]` for one user and `metrics[user][name]` for a list of users."""
     by_user = {user: user_metrics(setting, [r for r in results if r.user == user]) for user in recipe.users}
     skipped = sum(count_skipped(setting, fold) for fold in range(len(setting.dataset.folds)))
@@ -45,7 +47,7 @@ def summarise(recipe: Recipe, setting: Setting, results: list[CellResult], *, de
             "n_test_queries": sum(fold.test.n_queries for fold in setting.dataset.folds),
             "n_queries_skipped": skipped,
         },
-        "nDCG@10": f"{ndcg_variant(10)}; ties keep the order of the file; online: sum over rounds t of .9995^(t - 1) nDCG@10",
+        "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
         "bytes_per_client_round": 0 if recipe.is_central else _BYTES * setting.method.n_params,
         "privacy": describe_privacy(recipe),
     }
@@ -113,8 +115,7 @@ def curve_rows(result: CellResult) -> Iterator[dict[str, Any]]:
 
 def write_rankers(path: Path, results: list[CellResult]) -> None:
     """The last ranker of every cell, named user/fold/repeat."""
-    with replacing(path) as temporary:
-        save_file({name_cell(r.user, r.fold, r.repeat): np.ascontiguousarray(r.params) for r in results}, temporary)
+    write_bytes(path, save({name_cell(r.user, r.fold, r.repeat): np.ascontiguousarray(r.params) for r in results}))
 
 
 def read_rankers(run: Path) -> dict[tuple[str, int, int], Array]:

@@ -46,7 +46,7 @@ class Run:
 
 
 def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
-    """`simulate(recipe) -> run`, on disk. A wrong recipe, missing data or an existing directory stop it before it writes."""
+    """Simulate on disk. A wrong recipe, missing data or an existing directory stop it before anything is written."""
     options = options or RunOptions()
     out = options.out or default_directory(recipe)
     if not options.resume:

@@ -42,7 +42,9 @@ def make_directory(directory: Path, recipe: Recipe) -> None:
     elif known != recipe:
         old, new = as_json(known), as_json(recipe)
         changed = ", ".join(f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old[key] != new[key])
-        raise ValueError(f"{directory} belongs to another recipe ({changed}). Resume with the old settings, or choose another --out.")
+        raise ValueError(
+            f"{directory} belongs to another recipe ({changed}). Resume with the old settings, or choose another --out."
+        )
 
 
 def read_recipe_file(directory: Path) -> Recipe | None:
@@ -55,7 +57,9 @@ def read_recipe_file(directory: Path) -> Recipe | None:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
     if values.pop("format", FORMAT) != FORMAT:
-        raise ValueError(f"{directory} was written by another version of hushrank: use that one, or choose another --out.")
+        raise ValueError(
+            f"{directory} was written by another version of hushrank: use that one, or choose another --out."
+        )
     return recipe_from_json(values)
 
 
@@ -71,7 +75,9 @@ def locked(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(f"another process is working on {directory}. Wait for it, or choose another --out.") from error
+            raise ValueError(
+                f"another process is working on {directory}. Wait for it, or choose another --out."
+            ) from error
         yield
 
 

@@ -75,17 +75,23 @@ def pair_rankers(path: Path, dataset: Dataset, *, split: str) -> Iterator[tuple[
     for trained in find_rankers(path, n_features=dataset.n_features):
         if trained.ranker.n_features != dataset.n_features:
             raise ValueError(
-                f"{path} was trained on {trained.ranker.n_features} features, {dataset.name} has {dataset.n_features}: they do not fit."
+                f"{path} was trained on {trained.ranker.n_features} features, {dataset.name} has {dataset.n_features}: "
+                "they do not fit."
             )
         wanted = folds if trained.fold is None else {trained.fold: folds.get(trained.fold)}
         for number, fold in wanted.items():
             if fold is None:
-                raise ValueError(f"{trained.name} was trained on fold {number}, which {dataset.name} does not have. Export it and evaluate the file.")
+                raise ValueError(
+                    f"{trained.name} was trained on fold {number}, which {dataset.name} does not have. "
+                    "Export it and evaluate the file."
+                )
             yield trained, number, getattr(fold, split)
 
 
-def choose_ranker(run: Path, result: dict[str, Any], *, user: str | None, fold: int | None, repeat: int | None) -> tuple[str, int, int, float]:
-    """(user, fold, repeat, validation nDCG@10): the best on validation among those that fit the wishes; test is not looked at."""
+def choose_ranker(
+    run: Path, result: dict[str, Any], *, user: str | None, fold: int | None, repeat: int | None
+) -> tuple[str, int, int, float]:
+    """(user, fold, repeat, validation nDCG@10) of the best on validation that fits the wishes; never by test."""
     clicks = result["recipe"]["clicks"]
     by_user = {clicks: result["metrics"]} if isinstance(clicks, str) else result["metrics"]
     rows = [
@@ -95,7 +101,9 @@ def choose_ranker(run: Path, result: dict[str, Any], *, user: str | None, fold: 
         if user in (None, name) and fold in (None, row["fold"]) and repeat in (None, row["repeat"])
     ]
     if not rows:
-        raise ValueError(f"{run} has no ranker for user={user}, fold={fold}, repeat={repeat}; it has users {', '.join(by_user)}.")
+        raise ValueError(
+            f"{run} has no ranker for user={user}, fold={fold}, repeat={repeat}; it has users {', '.join(by_user)}."
+        )
     return max(rows, key=lambda row: row[3])
 
 
@@ -110,7 +118,9 @@ def load_for(path: Path, *, data: str | None, normalise: str | None, keep_docume
 def rank_for_trec(path: Path, dataset: Dataset, *, split: str, fold: int, path_out: Path) -> None:
     """One exported ranker's order of a fold's split as a TREC run file."""
     if path.is_dir():
-        raise ValueError("a TREC run file holds one ranker's order, a run has many: hushrank export one, then evaluate the file.")
+        raise ValueError(
+            "a TREC run file holds one ranker's order, a run has many: hushrank export one, then evaluate the file."
+        )
     for trained, number, queries in pair_rankers(path, dataset, split=split):
         if number == fold:
             scores = trained.ranker.score(trained.params, queries.features)
@@ -126,8 +136,18 @@ def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, 
     user, fold, repeat, quality = choose_ranker(run, result, user=user, fold=fold, repeat=repeat)
     recipe, params = result["recipe"], read_rankers(run)[user, fold, repeat]
     ranker = named_ranker(
-        recipe["ranker"], n_features=result["data"]["n_features"], hidden=recipe["hidden"], activation=recipe["activation"]
+        recipe["ranker"],
+        n_features=result["data"]["n_features"],
+        hidden=recipe["hidden"],
+        activation=recipe["activation"],
     )
-    origin = {"clicks": user, "fold": fold, "repeat": repeat, "vali/nDCG@10": quality, "recipe": recipe, "data": result["data"]}
+    origin = {
+        "clicks": user,
+        "fold": fold,
+        "repeat": repeat,
+        "vali/nDCG@10": quality,
+        "recipe": recipe,
+        "data": result["data"],
+    }
     write_ranker(path, ranker, params, origin=origin)
     return origin

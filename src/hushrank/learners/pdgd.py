@@ -10,7 +10,9 @@ import numpy as np
 from hushrank.types import Array, Ranker
 
 
-def pdgd_gradient(ranker: Ranker, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array) -> Array:
+def pdgd_gradient(
+    ranker: Ranker, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array
+) -> Array:
     """[n_params] the direction in which the clicked documents rise.
 
     features [n, n_features] and scores [n] of every candidate, ranking [k] indices as shown, is_clicked [k].
@@ -20,15 +22,17 @@ def pdgd_gradient(ranker: Ranker, params: Array, features: Array, scores: Array,
     weights = np.zeros(len(ranking), dtype=scores.dtype)
     log_left = log_mass_left(scores, ranking)
     for k, l in infer_preferences(is_clicked):
-        weight = reversal_weight(shown, log_left, k, l)  # rho [fpdgd, Eq. 6]
-        weight *= sigmoid(shown[k] - shown[l]) * sigmoid(shown[l] - shown[k])  # e^k e^l / (e^k + e^l)^2 [fpdgd, Eq. 5]
+        rho = reversal_weight(shown, log_left, k, l)  # [fpdgd, Eq. 6]
+        weight = (
+            rho * sigmoid(shown[k] - shown[l]) * sigmoid(shown[l] - shown[k])
+        )  # e^k e^l / (e^k + e^l)^2 [fpdgd, Eq. 5]
         weights[k] += weight
         weights[l] -= weight
     return ranker.score_gradient(params, features[ranking], weights)  # sum of weight (f'(k) - f'(l)) [fpdgd, Eq. 5]
 
 
 def infer_preferences(is_clicked: Array) -> list[tuple[int, int]]:
-    """Pairs (k, l) of positions, k preferred: every clicked one over every unclicked one that the person must have seen.
+    """Pairs (k, l) of positions, k preferred: each clicked one over each unclicked one that the person must have seen.
 
     Seen are the positions above the last click and the one directly below it.
     """
@@ -40,7 +44,7 @@ def infer_preferences(is_clicked: Array) -> list[tuple[int, int]]:
 
 
 def log_mass_left(scores: Array, ranking: Array) -> Array:
-    """[k] log of the sum of e^score over the candidates not yet shown before each position (logarithms: scores may be huge)."""
+    """[k] log of the sum of e^score over the candidates left at each position (logarithms: scores may be huge)."""
     is_hidden = np.ones(len(scores), dtype=bool)
     is_hidden[ranking] = False
     tail = np.logaddexp.reduce(scores[is_hidden], initial=-np.inf)
@@ -52,7 +56,7 @@ def log_mass_left(scores: Array, ranking: Array) -> Array:
 def reversal_weight(shown: Array, log_left: Array, k: int, l: int) -> float:
     """rho = P(R*) / (P(R) + P(R*)), R* the list with positions k and l swapped [fpdgd, Eq. 6].
 
-    With a < b the two positions and D_i the mass left at i, only the denominators of a < i <= b differ: D_i in R becomes
+    With a < b the two positions and D_i the mass left at i, only the denominators of a < i <= b differ: D_i in R is
     D_i + e^s_a - e^s_b in R*, so P(R) / P(R*) is the product of (D_i + e^s_a - e^s_b) / D_i over them.
     """
     a, b = min(k, l), max(k, l)

@@ -12,18 +12,19 @@ import jax.numpy as jnp
 def preference_weights(shown: jax.Array, tail: jax.Array, is_clicked: jax.Array, is_shown: jax.Array) -> jax.Array:
     """[k, n] the weight of each shown document's score gradient; twin of the loop in `pdgd.pdgd_gradient`.
 
-    shown [k, n] scores, tail [n] log of the sum of e^score over the candidates that are not shown, is_shown [k, n] False
-    beyond the end of a short list.
+    shown [k, n] scores, tail [n] log of the sum of e^score over the candidates that are not shown, is_shown [k, n]
+    False beyond the end of a short list.
     """
     sign = preference_signs(is_clicked, is_shown)
     gap = jax.nn.sigmoid(shown[:, None] - shown[None, :])
-    pull = sign * gap * (1.0 - gap) * reversal_weights(shown, log_mass_left(shown, tail, is_shown))  # [fpdgd, Eqs. 5, 6]
+    rho = reversal_weights(shown, log_mass_left(shown, tail, is_shown))
+    pull = sign * rho * gap * (1.0 - gap)  # [fpdgd, Eqs. 5, 6]
     pull = jnp.where(sign == 0, 0.0, pull)  # Why: beyond the end of a list rho is not a number
     return pull.sum(axis=1) - pull.sum(axis=0)
 
 
 def preference_signs(is_clicked: jax.Array, is_shown: jax.Array) -> jax.Array:
-    """[k, k, n] for a < b: 1 where a is preferred to b, -1 where b is to a; else 0. Twin of `pdgd.infer_preferences`."""
+    """[k, k, n] for a < b: 1 where a is preferred, -1 where b is; else 0. Twin of `pdgd.infer_preferences`."""
     position = jnp.arange(is_clicked.shape[0])[:, None]
     last = jnp.max(jnp.where(is_clicked, position, -2), axis=0)
     is_passed = (position <= last + 1) & is_shown & ~is_clicked

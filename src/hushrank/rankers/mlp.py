@@ -36,7 +36,11 @@ class MlpRanker:
     def split(self, params: Array) -> tuple[Array, Array, Array]:
         """The parts of the flat vector: [n_features, hidden], [hidden], [hidden]."""
         cut = self.n_features * self.hidden
-        return params[:cut].reshape(self.n_features, self.hidden), params[cut : cut + self.hidden], params[cut + self.hidden :]
+        return (
+            params[:cut].reshape(self.n_features, self.hidden),
+            params[cut : cut + self.hidden],
+            params[cut + self.hidden :],
+        )
 
     def score(self, params: Array, features: Array) -> Array:
         weights, bias, output = self.split(params)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
-from hushrank.files import replacing, write_json
+from hushrank.files import write_bytes, write_json
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array, Ranker
@@ -19,7 +19,9 @@ from hushrank.types import Array, Ranker
 FORMAT = 1
 
 
-def named_ranker(name: str, *, n_features: int, hidden: int = 64, activation: str = "sigmoid") -> LinearRanker | MlpRanker:
+def named_ranker(
+    name: str, *, n_features: int, hidden: int = 64, activation: str = "sigmoid"
+) -> LinearRanker | MlpRanker:
     if name == "linear":
         return LinearRanker(n_features)
     if name == "mlp":
@@ -30,7 +32,12 @@ def named_ranker(name: str, *, n_features: int, hidden: int = 64, activation: st
 def describe_ranker(ranker: LinearRanker | MlpRanker) -> dict[str, Any]:
     """What `named_ranker` needs to make it again."""
     if isinstance(ranker, MlpRanker):
-        return {"ranker": "mlp", "n_features": ranker.n_features, "hidden": ranker.hidden, "activation": ranker.activation}
+        return {
+            "ranker": "mlp",
+            "n_features": ranker.n_features,
+            "hidden": ranker.hidden,
+            "activation": ranker.activation,
+        }
     return {"ranker": "linear", "n_features": ranker.n_features}
 
 
@@ -46,8 +53,7 @@ def name_parts(ranker: Ranker, params: Array) -> dict[str, Array]:
 def write_ranker(path: Path, ranker: LinearRanker | MlpRanker, params: Array, *, origin: Mapping[str, Any]) -> None:
     """`path` (safetensors) and a JSON file of the same name; `origin` says where the ranker comes from."""
     about = {"format": FORMAT, **describe_ranker(ranker), "origin": dict(origin)}
-    with replacing(path) as temporary:
-        save_file(name_parts(ranker, params), temporary, metadata={"hushrank": json.dumps(about)})
+    write_bytes(path, save(name_parts(ranker, params), metadata={"hushrank": json.dumps(about)}))
     write_json(path.with_suffix(".json"), about)
 
 

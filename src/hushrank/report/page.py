@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from hushrank.files import write_text
 from hushrank.look.assets import sort_script, stylesheet
 from hushrank.report.markup import paragraph
 from hushrank.report.sections import (
@@ -60,11 +60,5 @@ def write_report(runs: Sequence[RunSummary], path: Path) -> Path:
     path = Path(path)
     text = render_report(runs)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_text(path, text)
     return path

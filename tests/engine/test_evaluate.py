@@ -1,0 +1,25 @@
+"""Evaluation during training is the plain metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny_settings import N_FEATURES, random_queries
+
+from hushrank.engine.evaluate import examine, prepare_examiner
+from hushrank.metrics.ndcg import mean_ndcg
+from hushrank.rankers.linear import LinearRanker
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, -3.0])
+def test_the_vectorised_evaluation_equals_the_plain_one_also_with_ties(scale: float) -> None:
+    queries, ranker = random_queries(11), LinearRanker(N_FEATURES)
+    params = (scale * np.linspace(-1, 1, N_FEATURES)).astype(np.float32)
+    plain = mean_ndcg(queries, ranker.score(params, queries.features))
+    assert examine(prepare_examiner(queries), ranker, params) == pytest.approx(plain.value, abs=1e-12)
+
+
+def test_diverged_parameters_are_named() -> None:
+    queries, ranker = random_queries(11), LinearRanker(N_FEATURES)
+    with pytest.raises(ValueError, match=r"training diverged. Try a smaller learning_rate"):
+        examine(prepare_examiner(queries), ranker, np.full(N_FEATURES, np.nan, np.float32))

@@ -1,0 +1,133 @@
+"""Same setting, same bits: whatever the workers, the memory limit, the cut into calls or the resume point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_settings import tiny_setting
+
+from hushrank.cohort import Population
+from hushrank.engine import plan, program, train
+from hushrank.engine.checkpoint import load_progress
+from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.plan import Cell, estimate_bytes, make_plans
+from hushrank.engine.simulate import CellResult, Options, simulate
+from hushrank.round import Federation, learn
+from hushrank.types import Array, Client
+
+
+def assert_same_bits(ours: list[CellResult], theirs: list[CellResult]) -> None:
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.params.tobytes() == b.params.tobytes()
+        assert a.online.tobytes() == b.online.tobytes()
+        assert a.test.tobytes() == b.test.tobytes()
+
+
+def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut the six cells into three batches."""
+    monkeypatch.setattr(plan, "_CELLS", 2)
+
+
+def test_workers_and_memory_limit_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    many_batches(monkeypatch)
+    setting = tiny_setting()
+    plans = make_plans(setting, platform="cpu")
+    assert len(plans) == 3
+    alone, _ = simulate(setting, Options(workers=1))
+    together, _ = simulate(setting, Options(workers=3))
+    tight, _ = simulate(setting, Options(workers=3, memory_limit=max(estimate_bytes(setting, p) for p in plans)))
+    assert_same_bits(together, alone)
+    assert_same_bits(tight, alone)
+
+
+def test_the_cut_into_calls_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = replace(tiny_setting(), rounds=9, eval_every=9)
+    whole, _ = simulate(setting)
+    monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)  # one round per call
+    single, _ = simulate(setting)
+    assert_same_bits(single, whole)
+
+
+def test_a_run_stopped_after_any_checkpoint_resumes_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = replace(tiny_setting(), rounds=6)
+    whole, _ = simulate(setting)
+    monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)
+    for stop_after in (1, 2, 5):
+        options = Options(checkpoints=tmp_path, checkpoint_seconds=0.0, identity=f"stop {stop_after}")
+        with pytest.raises(RuntimeError, match="pulled the plug"):
+            simulate(setting, replace(options, saved=Plug(stop_after)))
+        saved = load_progress(tmp_path / "batch-000.safetensors", identity=options.identity)
+        assert saved is not None and 0 < saved.round < 6
+        resumed, _ = simulate(setting, options)
+        assert_same_bits(resumed, whole)
+        (tmp_path / "batch-000.safetensors").unlink()
+
+
+class Plug:
+    """Fails after some checkpoints."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __call__(self) -> None:
+        self.n -= 1
+        if self.n == 0:
+            raise RuntimeError("pulled the plug")
+
+
+def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = tiny_setting(population=Population(9, (2,)))
+    together, _ = simulate(setting)
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", 4)  # blocks of at most four clients, the last one padded
+    monkeypatch.setattr(plan, "_CELLS", 1)
+    monkeypatch.setattr(plan, "_TILE", {"cpu": 3})
+    shape = make_plans(setting, platform="cpu")[0].shape
+    assert (shape.n_blocks, shape.block, shape.n_tiles) == (3, 3, 1)
+    alone, _ = simulate(setting)
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_allclose(a.params, b.params, atol=2e-6)
+
+
+def test_removing_a_client_moves_no_draw_of_the_others() -> None:
+    few, many = (first_update(Population(n_clients, (2,)), Client(3, 2)) for n_clients in (5, 50))
+    assert (few == many).all() and few.any()
+
+
+def first_update(population: Population, client: Client) -> Array:
+    """What one client of a population learns in the first round."""
+    setting, cell = tiny_setting(population=population), Cell(0, 0, 0)
+    method = setting.method
+    federation = Federation(method.ranker, setting.users[0][1], setting.dataset.folds[0].train, population)
+    key = cell_key(setting, cell)
+    return learn(federation, initial_params(setting, cell), client, key=key, round=1)[0].delta
+
+
+def test_a_checkpoint_of_another_recipe_is_refused(tmp_path: Path) -> None:
+    setting = tiny_setting()
+    simulate(setting, Options(checkpoints=tmp_path, identity="one"))
+    with pytest.raises(ValueError, match="belongs to another recipe"):
+        simulate(setting, Options(checkpoints=tmp_path, identity="two"))
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / "batch-000.safetensors").write_bytes(b"half of something")
+    with pytest.raises(ValueError, match=r"batch-000.safetensors is not a readable checkpoint .* Remove it"):
+        simulate(tiny_setting(), Options(checkpoints=tmp_path))
+
+
+def test_a_memory_limit_that_nothing_fits_into_names_the_bytes() -> None:
+    with pytest.raises(ValueError, match=r"needs about [\d,]+ bytes and the memory limit is 10"):
+        simulate(tiny_setting(), Options(memory_limit=10))
+
+
+def test_programs_are_compiled_once_for_batches_of_equal_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    many_batches(monkeypatch)
+    setting = replace(tiny_setting(), repeats=2, users=tiny_setting().users[:1])
+    monkeypatch.setattr(program, "_PROGRAMS", {})
+    simulate(setting, Options(workers=2))
+    assert len(make_plans(setting, platform="cpu")) == 2 and len(program._PROGRAMS) == 1
