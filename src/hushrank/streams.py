@@ -69,10 +69,10 @@ def stream(key: Array, *names: int) -> Array:
 
 
 def fold_in(key: Array, names: Array) -> Array:
-    """[..., 2] one new key for each whole number in `names`."""
+    """[..., 2] one new key for each whole number in `names`; keys and names broadcast."""
     flat = np.atleast_1d(np.asarray(names, dtype=np.uint64))
     words = threefry(key, (flat >> np.uint64(32)).astype(np.uint32), flat.astype(np.uint32))
-    return np.stack(words, axis=-1).reshape(*np.shape(names), 2)
+    return np.stack(words, axis=-1).reshape(*np.broadcast_shapes(key.shape[:-1], np.shape(names)), 2)
 
 
 def draw_bits(key: Array, n: int) -> Array:

@@ -32,6 +32,9 @@ def run(
         str | None,
         typer.Option(help="Such as 4GB; batches that do not fit together run one after another. Changes no bit."),
     ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time between two checkpoints. Changes no bit.")
+    ] = 10.0,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -62,6 +65,7 @@ def run(
         device=device,
         workers=workers,
         memory_limit=parse_bytes(memory_limit),
+        checkpoint_seconds=checkpoint_every,
         command=current_command(),
     )
     done = run_visibly(chosen, options, quiet=quiet)

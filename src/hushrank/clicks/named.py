@@ -68,10 +68,14 @@ def own_user(name: str, table: Mapping[str, Sequence[float]]) -> SimulatedUser:
         raise ValueError(
             f"the click table {name!r} has {sorted(table)}; it needs click, and stop (cascade) or eta (by position)."
         )
-    click = tuple(float(p) for p in table["click"])
-    if "eta" in table:
-        return PositionUser(click, eta=float(table["eta"]))  # type: ignore[arg-type] # Why: eta is one number, the rest are lists
-    return CascadeUser(click, tuple(float(p) for p in table["stop"]))
+    try:
+        eta = float(table["eta"]) if "eta" in table else None  # type: ignore[arg-type] # Why: eta is one number
+        click, stop = (tuple(float(p) for p in table.get(key, ())) for key in ("click", "stop"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the click table {name!r}: click and stop are lists of numbers, eta is one ({error})."
+        ) from error
+    return CascadeUser(click, stop) if eta is None else PositionUser(click, eta=eta)
 
 
 def _tables_for(name: str, n_grades: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def import_jax() -> Any:
         import jax
     except ImportError as error:
         raise ValueError('the simulator needs JAX: install it with pip install "hushrank[lab]".') from error
+    # Why: a cache that cannot be written costs only time; the run itself will say that the disk is full
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
     if not jax.config.jax_compilation_cache_dir:
         jax.config.update("jax_compilation_cache_dir", str(compilation_cache()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -13,7 +13,7 @@ _USERS = ("perfect", "navigational", "informational")
 
 def demo_recipes(*, seed: int = 0) -> dict[str, Recipe]:
     """200,000 searches per user and fold each, on generated queries that look like MQ2008's."""
-    same = {"clicks": list(_USERS), "rounds": 50, "seed": seed}
+    same = {"clicks": list(_USERS), "rounds": 50, "eval_every": 1, "seed": seed}
     return {
         "central PDGD": change_recipe(NAMED["pdgd"], same),
         "FPDGD": change_recipe(NAMED["fpdgd"], same),

@@ -45,7 +45,11 @@ def read_commit() -> str | None:
     try:
         head, changes = (
             subprocess.run(
-                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
+                ["git", "--no-optional-locks", "-C", str(root), *words],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
             ).stdout
             for words in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
         )

@@ -20,6 +20,12 @@ class MlpRanker:
     hidden: int = 64
     activation: str = "sigmoid"  # or "relu"
 
+    def __post_init__(self) -> None:
+        if self.activation not in ("sigmoid", "relu"):
+            raise ValueError(f"activation is {self.activation!r}, must be sigmoid or relu.")
+        if self.hidden < 1:
+            raise ValueError(f"hidden is {self.hidden}, must be at least 1.")
+
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         return (

@@ -63,12 +63,16 @@ def read_ranker(path: Path) -> tuple[LinearRanker | MlpRanker, Array, dict[str, 
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {})["hushrank"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        version = about["format"]
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a ranker that hushrank export wrote ({error}).") from error
-    if about.get("format") != FORMAT:
-        raise ValueError(f"{path} has format {about.get('format')}, this version reads {FORMAT}: update hushrank.")
-    settings = {key: about[key] for key in ("n_features", "hidden", "activation") if key in about}
-    ranker = named_ranker(about["ranker"], **settings)
+    if version != FORMAT:
+        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}: update hushrank.")
+    try:
+        settings = {key: about[key] for key in ("n_features", "hidden", "activation") if key in about}
+        ranker = named_ranker(about["ranker"], **settings)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not say what kind of ranker it is ({error}).") from error
     for part in ranker.parameters:
         if part.name not in tensors or tensors[part.name].shape != part.shape:
             raise ValueError(f"{path} lacks the tensor {part.name} of shape {part.shape}.")

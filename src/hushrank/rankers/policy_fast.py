@@ -12,5 +12,8 @@ def sample_ranking(scores: jax.Array, uniforms: jax.Array, *, where: jax.Array, 
 
 
 def sort_ranking(scores: jax.Array, *, where: jax.Array, k: int) -> jax.Array:
-    """[..., k] document indices by decreasing score, padding last. Twin of `policy.sort_ranking`."""
-    return jax.lax.top_k(jnp.where(where, scores, -jnp.inf), k)[1]
+    """[..., k] document indices by decreasing score, padding last. Twin of `policy.sort_ranking`.
+
+    Why: -0.0 becomes 0.0 first, because `top_k` puts the one below the other and NumPy does not.
+    """
+    return jax.lax.top_k(jnp.where(where, jnp.where(scores == 0, 0.0, scores), -jnp.inf), k)[1]

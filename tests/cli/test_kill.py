@@ -1,0 +1,85 @@
+"""kill -9 at random moments loses nothing: the run resumes to the same bits."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RECIPE = (
+    "run",
+    "fpdgd",
+    "--data",
+    "mq2008-like",
+    "--set",
+    "n_clients=400",
+    "--set",
+    "rounds=1500",
+    "--set",
+    "folds=[1, 2]",
+)
+FILES = ("rankers.safetensors", "metrics.jsonl", "recipe.json")
+
+
+def start(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "hushrank", *RECIPE, *words, "-q"]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c)
+
+
+def hear_ctrl_c() -> None:
+    """A shell's background job is born deaf to it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def finish(*words: str, cwd: Path) -> None:
+    process = start(*words, cwd=cwd)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+
+
+def wait_for_news(process: subprocess.Popen[bytes], checkpoints: Path, before: set[int]) -> None:
+    """Until a checkpoint is newer than those seen before, or the process has ended."""
+    while process.poll() is None and saved_times(checkpoints) <= before:
+        time.sleep(0.05)
+
+
+def saved_times(checkpoints: Path) -> set[int]:
+    return {path.stat().st_mtime_ns for path in checkpoints.glob("batch-*.safetensors")}
+
+
+@pytest.mark.slow
+def test_a_run_killed_ten_times_at_random_moments_ends_bit_equal(tmp_path: Path) -> None:
+    finish("--out", "whole", cwd=tmp_path)
+    moments, kills = random.Random(3), 0
+    checkpoints, seen = tmp_path / "killed" / "checkpoints", set[int]()
+    for attempt in range(10):
+        process = start("--resume", "--out", "killed", "--checkpoint-every", "0.1", cwd=tmp_path)
+        if attempt % 2:  # Why: half of the kills come at any moment of the start, half in the middle of training
+            wait_for_news(process, checkpoints, seen)
+        try:
+            process.wait(timeout=moments.uniform(0.0, 1.0 if attempt % 2 else 8.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        seen |= saved_times(checkpoints)
+    assert kills >= 5 and len(seen) >= 3, "the run ended before it could be killed: make it longer"
+    finish("--resume", "--out", "killed", cwd=tmp_path)
+    for name in FILES:
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert not list((tmp_path / "killed").rglob(".unfinished-*"))
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    words = ("--out", "stopped", "--checkpoint-every", "0.05", "--set", "rounds=100000", "--set", "eval_every=100")
+    process = start(*words, cwd=tmp_path)
+    wait_for_news(process, tmp_path / "stopped" / "checkpoints", set())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert errors.decode().strip().splitlines()[-1].endswith("hushrank run --resume --out stopped")
