@@ -21,7 +21,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 bench: $(VENV)/.test
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/hushrank bench
 
 experiments: $(VENV)/.lab
 	$(BIN)/python -m benchmarks.quality

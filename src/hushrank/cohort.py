@@ -19,6 +19,16 @@ class Population:
     cohort: int | None = None  # clients sampled for each round; None: all
     dropout: float = 0.0  # probability that a sampled client's update never arrives
 
+    def __post_init__(self) -> None:
+        if self.n_clients < 1:
+            raise ValueError(f"n_clients is {self.n_clients}, must be at least 1.")
+        if not self.interactions or min(self.interactions) < 1:
+            raise ValueError(f"interactions is {list(self.interactions)}, must be at least 1 for every client.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout}, must be from 0 to below 1.")
+        if not 1 <= self.cohort_size <= self.n_clients:
+            raise ValueError(f"cohort is {self.cohort}, must be from 1 to n_clients, which is {self.n_clients}.")
+
     @property
     def cohort_size(self) -> int:
         return self.n_clients if self.cohort is None else self.cohort

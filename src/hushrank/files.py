@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,14 +16,11 @@ _TEMPORARY = ".unfinished-"
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to: it takes the place of `path` when the block ends well, and vanishes otherwise."""
-    handle, name = tempfile.mkstemp(prefix=_TEMPORARY, suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}{path.suffix}")
     try:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
         why = error.strerror or error
@@ -51,9 +48,3 @@ def sweep_unfinished(directory: Path) -> None:
     for path in directory.glob(f"{_TEMPORARY}*"):
         with suppress(FileNotFoundError):
             path.unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -50,7 +50,7 @@ def run_round(
         if answers(federation.population, key, round, client)
     ]
     online = sum(quality for _, quality in learnt) / len(learnt)
-    if not sent:
+    if not any(update.weight for update in sent):
         return state, params, online
     mean = mean_aggregate(sent, n_params=len(params)).astype(params.dtype)
     return (*federation.server_step(state, params, mean), online)  # Federated averaging [fpdgd, Algorithm 2]

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from hushrank import __version__
-from hushrank.cli import data, demo, doctor, evaluate, export, report, run
+from hushrank.cli import bench, data, demo, doctor, evaluate, export, report, run
 
 app = typer.Typer(
     name="hushrank",
@@ -28,6 +28,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
+app.command("bench")(bench.bench)
 app.command("doctor")(doctor.doctor)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.aggregation.server_step import DEFAULT_RATES
+from hushrank.cohort import Population
 
 ClickTables = Mapping[str, Mapping[str, Any]]
 
@@ -76,7 +77,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "None": (type(None),),
     "ClickTables": (dict,),
 }
-_AT_LEAST_ONE = ("n_clients", "rounds", "hidden", "repeats", "cohort", "batch", "eval_every")
+_AT_LEAST_ONE = ("rounds", "hidden", "repeats", "batch", "eval_every")
 
 
 def find_recipe(name_or_file: str) -> Recipe:
@@ -179,14 +180,14 @@ def check_recipe(recipe: Recipe) -> None:
     check_population(recipe)
 
 
-def check_population(recipe: Recipe) -> None:
+def population_of(recipe: Recipe) -> Population:
+    """Who takes part; refuses numbers that cannot be."""
     interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
-    if min(interactions) < 1:
-        raise ValueError(f"interactions is {recipe.interactions}, must be at least 1 for every client.")
-    if not 0 <= recipe.dropout < 1:
-        raise ValueError(f"dropout is {recipe.dropout}, must be from 0 to below 1.")
-    if recipe.cohort is not None and recipe.cohort > recipe.n_clients:
-        raise ValueError(f"cohort is {recipe.cohort}, but there are only {recipe.n_clients} clients to sample from.")
+    return Population(recipe.n_clients, interactions, cohort=recipe.cohort, dropout=recipe.dropout)
+
+
+def check_population(recipe: Recipe) -> None:
+    interactions = population_of(recipe).interactions
     if not recipe.is_central:
         if recipe.batch is not None:
             raise ValueError(

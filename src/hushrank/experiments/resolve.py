@@ -7,10 +7,9 @@ from pathlib import Path
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.clicks.named import named_user
-from hushrank.cohort import Population
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
-from hushrank.experiments.recipe import Recipe, check_recipe
+from hushrank.experiments.recipe import Recipe, check_recipe, population_of
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
 from hushrank.types import Dataset
 
@@ -38,11 +37,10 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
 
 
 def resolve_method(recipe: Recipe, *, n_features: int) -> Method:
-    interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
     return Method(
         ranker=named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation),
-        population=Population(recipe.n_clients, interactions, cohort=recipe.cohort, dropout=recipe.dropout),
+        population=population_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learning_rate=recipe.learning_rate,
         server_step=ServerStep(recipe.server_optimiser, rate),

@@ -1,0 +1,166 @@
+"""Named benchmarks of the simulator: first equal answers, then time.
+
+Each one trains on generated data, checks one round against the plain round, warms up, and times calls of whole rounds:
+draws, lists, clicks, learning, aggregation and online nDCG are timed; evaluation and checkpoints are not.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from hushrank.engine.device import choose_device, describe_device
+from hushrank.engine.plan import Cell, Plan, make_plans
+from hushrank.engine.setting import Setting
+from hushrank.experiments.recipe import NAMED, Recipe, change_recipe
+from hushrank.experiments.resolve import resolve
+from hushrank.round import Federation, run_round
+
+_TIMINGS = 7  # Why: a median of seven shrugs off a noisy neighbour
+_SECONDS = 1.0  # Why: about the length of one timing, long against the clock's and the call's own cost
+_TOLERANCE = 2e-5  # Why: float32 sums of some thousand terms in another order
+
+_MSLR = "mslr-like:n_queries=2500"  # Why: 1,500 training lists are 100 MB, far beyond every cache, and quickly made
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A named measurement."""
+
+    name: str
+    recipe: Recipe
+    about: str
+
+
+def _fpdgd(name: str, about: str, **changes: Any) -> Benchmark:
+    same = {"data": "mq2007-like", "folds": [1], "rounds": 100}
+    return Benchmark(name, change_recipe(NAMED["fpdgd"], same | changes), about)
+
+
+BENCHMARKS = {
+    made.name: made
+    for made in (
+        _fpdgd("fpdgd-mq2007-like-1000x4", "linear, 1,000 clients x 4 interactions"),
+        _fpdgd(
+            "fpdgd-mq2007-like-10x5x15",
+            "linear, 10 clients x 5, 15 runs in one program",
+            n_clients=10,
+            interactions=5,
+            repeats=15,
+        ),
+        _fpdgd("fpdgd-mslr-like-1000x2", "linear, 1,000 clients x 2, lists of 1 to 900", data=_MSLR, interactions=2),
+        _fpdgd("fpdgd-mq2007-like-1000x4-mlp64", "network of 64, 1,000 clients x 4", ranker="mlp"),
+        _fpdgd("fpdgd-mq2007-like-10000x4", "linear, 10,000 clients x 4", n_clients=10_000),
+    )
+}
+
+
+def find_benchmark(name: str) -> Benchmark:
+    if name in BENCHMARKS:
+        return BENCHMARKS[name]
+    near = difflib.get_close_matches(name, BENCHMARKS, n=1)
+    raise ValueError(
+        f"no benchmark is called {name!r}; "
+        + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(BENCHMARKS)}.")
+    )
+
+
+def run_benchmark(benchmark: Benchmark, *, device: str = "auto") -> dict[str, Any]:
+    """One row of the benchmark's JSON."""
+    import jax
+
+    chosen, platform = choose_device(device)
+    setting = resolve(benchmark.recipe)
+    plan = make_plans(setting, platform=platform)[0]
+    with jax.default_device(chosen):
+        program = _Program(setting, plan)
+        gap = program.compare_with_plain()
+        if not gap < _TOLERANCE:
+            raise ValueError(
+                f"{benchmark.name}: the compiled round differs from the plain one by {gap:.1e}; not timed."
+            )
+        timings = list(program.time_calls())
+    per_second = [n / wall for n, wall, _ in timings]
+    per_cpu = [n / cpu for n, _, cpu in timings]
+    return {
+        "name": benchmark.name,
+        "about": benchmark.about,
+        "interactions_per_cpu_second": round(median(per_cpu)),
+        "interactions_per_second": round(median(per_second)),
+        "spread_per_second": [round(min(per_second)), round(max(per_second))],
+        "n_timings": len(timings),
+        "compile_s": round(program.compile_s, 2),
+        "gap_to_plain": float(f"{gap:.1e}"),
+        "peak_memory_mb": round(peak_memory() / 1e6),
+        "device": describe_device(chosen),
+        "processors": os.cpu_count(),
+    }
+
+
+class _Program:
+    """A compiled batch, ready to be called."""
+
+    def __init__(self, setting: Setting, plan: Plan) -> None:
+        from hushrank.engine.gather import gather_cells, gather_queries, initial_state
+        from hushrank.engine.program import compile_rounds
+
+        self._setting, self._plan = setting, plan
+        self._queries, self._cells = gather_queries(setting, plan), gather_cells(setting, plan)
+        self._state = initial_state(setting, plan)
+        began = time.perf_counter()
+        self._advance = compile_rounds(setting.method, plan.shape, self._queries, self._cells, self._state)
+        self.compile_s = time.perf_counter() - began
+
+    def call(self, n_rounds: int) -> Any:
+        import jax
+
+        return jax.block_until_ready(
+            self._advance(self._queries, self._cells, self._state, np.int32(1), np.int32(n_rounds))
+        )
+
+    def compare_with_plain(self) -> float:
+        """The largest difference of a parameter after one round, over the first and the last cell."""
+        params = np.asarray(self.call(1)[0].params)
+        cells = self._plan.cells
+        return max(np.abs(params[i] - plain_round(self._setting, cells[i])).max() for i in {0, len(cells) - 1})
+
+    def time_calls(self) -> Iterator[tuple[int, float, float]]:
+        """(interactions, seconds, processor seconds) of each timing."""
+        from hushrank.engine.program import CHUNK
+
+        began = time.perf_counter()
+        self.call(2)
+        n_rounds = min(CHUNK, max(1, int(2 * _SECONDS / (time.perf_counter() - began))))
+        for _ in range(_TIMINGS):
+            wall, cpu = time.perf_counter(), time.process_time()
+            _, seen = self.call(n_rounds)
+            yield int(np.asarray(seen.searches).sum()), time.perf_counter() - wall, time.process_time() - cpu
+
+
+def plain_round(setting: Setting, cell: Cell) -> Any:
+    """[n_params] after the first round, plainly."""
+    from hushrank.engine.gather import cell_key, initial_params
+
+    method = setting.method
+    queries = setting.dataset.folds[cell.fold].train
+    federation = Federation(
+        method.ranker, setting.users[cell.user][1], queries, method.population, server_step=method.server_step
+    )
+    params = initial_params(setting, cell)
+    state = method.server_step.init(params)
+    return run_round(federation, state, params, key=cell_key(setting, cell), round=1)[1]
+
+
+def peak_memory() -> float:
+    """Bytes of this process's largest resident size so far."""
+    unit = 1 if sys.platform == "darwin" else 1024  # Why: macOS counts bytes, Linux kilobytes
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
