@@ -86,7 +86,7 @@ def describe_parameters(command: Any, name: str) -> list[str]:
 
 def name_argument(parameter: Any) -> str:
     word = parameter.metavar or parameter.name.upper()
-    return word if parameter.required else f"[{word}]"
+    return word if parameter.required or word.startswith("[") else f"[{word}]"
 
 
 def name_parameter(parameter: Any) -> str:
