@@ -25,18 +25,6 @@ from hushrank.experiments import recipe as recipes
 
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
-# What the source does not say beside a key; a comment there wins.
-MEANINGS = {
-    "n_clients": "clients of the federation; 1 for `pdgd`",
-    "rounds": "rounds of training",
-    "learning_rate": "of a client's own steps",
-    "aggregation": "how updates become one",
-    "privacy": "what is done to an update before it leaves its client",
-    "ranker": "the scoring function",
-    "variant": "which reading of the method",
-    "repeats": "trainings for each user and fold, each with draws of its own",
-    "seed": "of every draw but those of a generated data set; from 0 to 2^64 - 1",
-}
 
 
 def main(arguments: list[str]) -> int:
@@ -124,9 +112,8 @@ def describe_key(key: str, found: tuple[str, str]) -> str:
     allowed = [value for value in recipes._CHOICES.get(key, ()) if value is not None]
     if allowed and not all(value in comment for value in allowed):
         comment = re.sub(r":? ?or \S+$", "", comment)  # Why: a comment such as "or mlp" continues the default
-        comment = f"{comment or MEANINGS[key]}: " + " or ".join(f"`{value}`" for value in allowed)
-    meaning = comment or MEANINGS[key]
-    return f"| `{key}` | {escape(meaning)} | {escape(describe_kind(kind))} | {escape(describe_default(key))} |"
+        comment = f"{comment}: " + " or ".join(f"`{value}`" for value in allowed)
+    return f"| `{key}` | {escape(comment)} | {escape(describe_kind(kind))} | {escape(describe_default(key))} |"
 
 
 def describe_kind(kind: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,10 +59,10 @@ def test_updates_get_lost_at_the_rate_of_the_dropout() -> None:
     assert arrived == pytest.approx(0.7, abs=4 * np.sqrt(0.3 * 0.7 / n))
 
 
-def test_nobody_is_lost_without_dropout_and_everybody_with_certainty() -> None:
+def test_nobody_is_lost_without_dropout_and_nearly_everybody_near_certainty() -> None:
     clients = [Client(c, 4) for c in range(200)]
     assert all(answers(Population(200), KEY, 1, client) for client in clients)
-    assert not any(answers(Population(200, dropout=1.0), KEY, 1, client) for client in clients)
+    assert not any(answers(Population(200, dropout=0.9999), KEY, 1, client) for client in clients)
 
 
 def test_whether_an_update_arrives_depends_on_the_client_and_the_round_alone() -> None:
@@ -68,3 +70,17 @@ def test_whether_an_update_arrives_depends_on_the_client_and_the_round_alone() -
     seen = [[answers(p, KEY, r, Client(c, 4)) for r in (1, 2) for c in range(50)] for p in (few, many)]
     assert seen[0] == seen[1]
     assert seen[0][:50] != seen[0][50:]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_clients": 0}, "n_clients is 0, must be at least 1"),
+        ({"n_clients": 5, "interactions": (2, 0)}, r"interactions is \[2, 0\], must be at least 1"),
+        ({"n_clients": 5, "cohort": 6}, "cohort is 6, must be from 1 to n_clients, which is 5"),
+        ({"n_clients": 5, "dropout": 1.0}, "dropout is 1.0, must be from 0 to below 1"),
+    ],
+)
+def test_a_population_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Population(**settings)

@@ -88,7 +88,7 @@ def test_json_ends_with_a_newline_and_reads_back(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OSError, match=r"file cannot be written \(No such file or directory\)"):
         write_text(tmp_path / "absent" / "file", "text")
 
 

@@ -18,6 +18,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to: it takes the place of `path` when the block ends well, and vanishes otherwise."""
     temporary = path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}{path.suffix}")
     try:
+        temporary.touch(exist_ok=False)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 GOOD = "2 qid:1 1:0.5 2:0.1\n0 qid:1 1:0.1 2:0.9\n1 qid:2 1:0.3 2:0.2\n0 qid:2 1:0.2 2:0.2\n"
+LIMITED = """
+import os, resource, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+os.execv(sys.executable, [sys.executable, "-m", "hushrank", *sys.argv[2:]])
+"""
 SMALL = ("--set", "n_clients=2", "--set", "interactions=1", "--set", "rounds=1")
 
 
-def hushrank(*words: str, cwd: Path, limit: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+def hushrank(*words: str, cwd: Path, largest_file: int | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hushrank", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, preexec_fn=limit)
+    if largest_file is not None:
+        command = [sys.executable, "-c", LIMITED, str(largest_file), *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def assert_one_line(done: subprocess.CompletedProcess[str], *fragments: str) -> None:
@@ -77,6 +83,9 @@ def test_a_label_outside_the_click_table_is_named(tmp_path: Path) -> None:
         (("run", "fpdgd", "--set", "clicks=perfct"), ("did you mean 'perfect'",)),
         (("run", "fpdgd", "--set", "rounds"), ("key=value",)),
         (("run", "fpdgd", "--memory-limit", "lots"), ("500MB",)),
+        (("run", "fpdgd", "--memory-limit", "10"), ("memory limit is 10",)),
+        (("run", "fpdgd", "--workers", "0"), ("workers is 0",)),
+        (("run", "fpdgd", "--set", "click_tables={a=3}"), ("click_tables is",)),
         (("run", "fpdgd", "--seed", "-1"), ("seed is -1",)),
         (("run", "missing.toml"), ("missing.toml does not exist",)),
         (("run",), ("which recipe",)),
@@ -115,11 +124,8 @@ def test_an_output_directory_that_exists_is_refused_and_left_alone(tmp_path: Pat
 
 
 def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
-    def full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-
     words = ("run", "fpdgd", "--data", "tiny", "--out", "run", *SMALL, "-q")
-    assert_one_line(hushrank(*words, cwd=tmp_path, limit=full), "cannot be written", "Make room")
+    assert_one_line(hushrank(*words, cwd=tmp_path, largest_file=2000), "cannot be written", "Make room")
     left = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert not [path for path in left if path.name.startswith(".")]
     assert not {"metrics.jsonl", "result.json", "report.html"} & {path.name for path in left}

@@ -76,9 +76,10 @@ def test_an_exported_ranker_ranks_elsewhere_and_writes_a_trec_run(place: Path) -
         "export", "one", "--clicks", "perfect", "--fold", "2", "--out", "ranker.safetensors", "--json", cwd=place
     )
     assert json.loads(done.stdout)["fold"] == 2
-    words = ("evaluate", "ranker.safetensors", "--data", "tiny", "--trec-run", "out.run", "--fold", "2", "--json")
+    words = ("evaluate", "ranker.safetensors", "--data", "tiny", "--trec-run", "out.run", "--json")
     found = json.loads(hushrank(*words, cwd=place).stdout)
     on_fold = {v["fold"]: v["value"] for v in found["metrics"]["nDCG@10"]["values"]}
+    assert set(on_fold) == {2}  # never on the folds whose test queries it was trained on
     result = json.loads((place / "one" / "result.json").read_text())
     trained = {v["fold"]: v["value"] for v in result["metrics"]["perfect"]["offline/nDCG@10"]["values"]}
     assert on_fold[2] == pytest.approx(trained[2], abs=1e-9)
@@ -86,11 +87,17 @@ def test_an_exported_ranker_ranks_elsewhere_and_writes_a_trec_run(place: Path) -
     assert (q0, rank, tag) == ("Q0", "1", "hushrank-ranker") and query
 
 
+def test_a_ranker_is_refused_on_data_with_other_features(place: Path) -> None:
+    done = hushrank("evaluate", "one", "--data", "mq2008-like", cwd=place)
+    assert done.returncode == 1 and "8 features" in done.stderr and "they do not fit" in done.stderr
+
+
 def test_a_run_can_start_from_an_exported_ranker(place: Path) -> None:
     hushrank("export", "one", "--out", "start.safetensors", cwd=place)
     done = hushrank("run", "fpdgd", *SMALL, "--out", "warm", "--from", "start.safetensors", "--json", cwd=place)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (place / "warm" / "metrics.jsonl").read_text().splitlines()]
+    assert hushrank("run", "--resume", "--out", "warm", "-q", cwd=place).returncode == 0  # without --from again
     first = [r["value"] for r in rows if r["name"] == "vali/nDCG@10" and r["round"] == 0]
     origin = json.loads((place / "start.json").read_text())["origin"]
     assert first[origin["fold"] - 1] == pytest.approx(origin["vali/nDCG@10"], abs=1e-9)

@@ -23,17 +23,18 @@ RECIPE = (
     "--set",
     "folds=[1, 2]",
 )
+# A shell's background job is born deaf to Ctrl-C, and so would be what it starts.
+HEARING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, "-m", "hushrank", *sys.argv[1:]])
+"""
 FILES = ("rankers.safetensors", "metrics.jsonl", "recipe.json")
 
 
 def start(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "hushrank", *RECIPE, *words, "-q"]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=hear_ctrl_c)
-
-
-def hear_ctrl_c() -> None:
-    """A shell's background job is born deaf to it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    command = [sys.executable, "-c", HEARING, *RECIPE, *words, "-q"]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def finish(*words: str, cwd: Path) -> None:

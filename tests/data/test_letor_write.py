@@ -76,5 +76,5 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     (place / "a.txt").write_text("old")
     command = [sys.executable, "-c", UNDER_A_LIMIT, str(place / "a.txt")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "a.txt cannot be written (File too large). Free space" in done.stdout
+    assert "a.txt cannot be written (File too large). Make room" in done.stdout
     assert [path.name for path in place.iterdir()] == ["a.txt"] and (place / "a.txt").read_text() == "old"

@@ -26,7 +26,9 @@ def evaluate(
     trec_run: Annotated[
         Path | None, typer.Option(help="Also write the ranking of one exported ranker as a TREC run file.")
     ] = None,
-    fold: Annotated[int, typer.Option(help="The fold of the TREC run file.")] = 1,
+    fold: Annotated[
+        int | None, typer.Option(help="One fold; default: the one it was trained on, all on other data.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure trained rankers: nDCG@10, nDCG@5, MRR, MAP, P@10."""
@@ -35,10 +37,10 @@ def evaluate(
 
     if split not in ("train", "vali", "test"):
         raise ValueError(f"split is {split!r}, must be train, vali or test.")
-    dataset = load_for(ranker, data=data, normalise=normalise, keep_document_ids=trec_run is not None)
-    found = evaluate_on(ranker, dataset, split=split)
+    rankers, dataset = load_for(ranker, data=data, normalise=normalise, keep_document_ids=trec_run is not None)
+    found = evaluate_on(rankers, dataset, split=split, fold=fold)
     if trec_run is not None:
-        rank_for_trec(ranker, dataset, split=split, fold=fold, path_out=trec_run)
+        rank_for_trec(rankers, dataset, trec_run, split=split, fold=fold)
     if json_:
         print_json(found)
         return

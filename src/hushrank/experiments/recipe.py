@@ -27,24 +27,24 @@ class Recipe:
     folds: tuple[int, ...] | None = None  # default: every fold present
     clicks: str | tuple[str, ...] = "navigational"  # a user's name, or several
     click_tables: ClickTables = field(default_factory=dict)  # own users: {name: {click, stop}} or {name: {click, eta}}
-    n_clients: int = 1000
+    n_clients: int = 1000  # clients of the federation; 1 for pdgd
     interactions: int | tuple[int, ...] = 4  # per client and round; a list: client c gets the entry c modulo its length
     cohort: int | None = None  # clients sampled for each round; default: all
     dropout: float = 0.0  # probability that a sampled client's update never arrives
-    rounds: int = 100
+    rounds: int = 100  # rounds of training
     batch: int | None = None  # pdgd: gradients of so many interactions at the same weights, summed; default 1
-    ranker: str = "linear"  # or mlp
+    ranker: str = "linear"  # the scoring function: linear or mlp
     hidden: int = 64  # mlp: units of the hidden layer
-    activation: str = "sigmoid"  # mlp: or relu
-    learning_rate: float = 0.1
+    activation: str = "sigmoid"  # mlp: of the hidden layer, sigmoid or relu
+    learning_rate: float = 0.1  # of a client's own steps
     server_optimiser: str = "sgd"  # sgd, momentum or adam
     server_rate: float | None = None  # default 1; adam .001
-    aggregation: str = "mean"
-    privacy: str = "none"
-    variant: str = "paper"
+    aggregation: str = "mean"  # how updates become one
+    privacy: str = "none"  # what is done to an update before it leaves its client
+    variant: str = "paper"  # which reading of the method
     eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
-    repeats: int = 1
-    seed: int = 0
+    repeats: int = 1  # trainings for each user and fold, each with draws of its own
+    seed: int = 0  # of every draw but those of a generated data set; from 0 to 2^64 - 1
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -142,7 +142,10 @@ def _as_field(key: str, value: Any) -> Any:
     if isinstance(value, tuple) and not wrong:
         inside = str if "tuple[str" in str(kind) else int
         wrong = not value or any(not isinstance(item, inside) or isinstance(item, bool) for item in value)
+    if isinstance(value, dict):
+        wrong = not all(isinstance(table, Mapping) for table in value.values())
     if wrong:
+        value = list(value) if isinstance(value, tuple) else value
         raise ValueError(f"{key} is {value!r}, must be {_describe_kind(str(kind))}.")
     return float(value) if float in kinds and not isinstance(value, type(None)) else value
 
@@ -152,9 +155,12 @@ def _describe_kind(kind: str) -> str:
         "str": "a word",
         "int": "a whole number",
         "float": "a number",
-        "tuple[int, ...]": "a list of whole numbers",
+        "tuple[int, ...]": "a list of one or more whole numbers",
     }
-    words |= {"tuple[str, ...]": "a list of words", "ClickTables": "a table of click tables"}
+    words |= {
+        "tuple[str, ...]": "a list of one or more words",
+        "ClickTables": "a table {name: {click, stop or eta}} for each own user",
+    }
     return " or ".join(words[part] for part in kind.split(" | ") if part != "None")
 
 
@@ -212,8 +218,9 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
 
 
 def recipe_from_json(values: Mapping[str, Any]) -> Recipe:
-    known = {key: value for key, value in values.items() if value is not None}
-    return change_recipe(NAMED[known.pop("recipe")], known)
+    recipe = Recipe(**{key: _as_field(key, value) for key, value in values.items()})
+    check_recipe(recipe)
+    return recipe
 
 
 def hash_recipe(recipe: Recipe) -> str:

@@ -10,6 +10,8 @@ from hushrank.clicks.named import named_user
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
 from hushrank.experiments.recipe import Recipe, check_recipe, population_of
+from hushrank.rankers.linear import LinearRanker
+from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
 from hushrank.types import Dataset
 
@@ -63,7 +65,10 @@ def read_start(path: Path, method: Method) -> tuple[float, ...]:
     ranker, params, _ = read_ranker(path)
     if ranker != method.ranker:
         raise ValueError(
-            f"{path} holds {describe_ranker(ranker)}, this recipe trains {describe_ranker(method.ranker)}: "
-            "make them agree."
+            f"{path} holds {_in_words(ranker)}, this recipe trains {_in_words(method.ranker)}: make them agree."
         )
     return tuple(map(float, params))
+
+
+def _in_words(ranker: LinearRanker | MlpRanker) -> str:
+    return " ".join(f"{key} {value}" for key, value in describe_ranker(ranker).items())

@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hushrank.engine.device import choose_device, describe_device
-from hushrank.engine.simulate import News, Options, simulate
+from hushrank.engine.plan import make_plans
+from hushrank.engine.simulate import News, Options, count_workers, simulate
 from hushrank.experiments.environment import describe_environment
 from hushrank.experiments.recipe import Recipe, hash_recipe
 from hushrank.experiments.resolve import resolve
 from hushrank.experiments.result import summarise, write_curves, write_rankers
 from hushrank.experiments.rundir import Spent, default_directory, locked, make_directory, refuse_existing
-from hushrank.files import write_json
+from hushrank.files import write_bytes, write_json
 from hushrank.report.page import write_report
 from hushrank.report.summary import from_directory
+
+START = "start.safetensors"  # in a run's directory: the ranker given with --from
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,25 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     out = options.out or default_directory(recipe)
     if not options.resume:
         refuse_existing(out)
-    setting = resolve(recipe, tell=options.tell, start=options.start)
-    device = describe_device(choose_device(options.device)[0])
+    start = options.start or (out / START if (out / START).exists() else None)
+    setting = resolve(recipe, tell=options.tell, start=start)
+    chosen, platform = choose_device(options.device)
+    count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # refuses before it writes
     make_directory(out, recipe)
     with locked(out):
+        if start is not None and not (out / START).exists():
+            write_bytes(out / START, start.read_bytes())  # Why: a run that is resumed begins with the same ranker
         spent = Spent(out, clock=time.monotonic, processor=time.process_time)
         if not (out / "environment.json").exists():
-            write_json(out / "environment.json", describe_environment(device=device, command=options.command))
+            write_json(
+                out / "environment.json", describe_environment(device=describe_device(chosen), command=options.command)
+            )
         results, device = simulate(
             setting,
-            Options(
-                device=options.device,
-                workers=options.workers,
-                memory_limit=options.memory_limit,
+            replace(
+                engine_options(options),
                 checkpoints=out / "checkpoints",
-                checkpoint_seconds=options.checkpoint_seconds,
                 identity=f"{hash_recipe(recipe)}-{setting.dataset.fingerprint}-{hash_start(setting.start)}",
-                report=options.report,
                 saved=spent.save,
             ),
         )
@@ -77,6 +82,16 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         write_json(out / "result.json", result)
         write_report([from_directory(out)], out / "report.html")
     return Run(out, result)
+
+
+def engine_options(options: RunOptions) -> Options:
+    return Options(
+        device=options.device,
+        workers=options.workers,
+        memory_limit=options.memory_limit,
+        checkpoint_seconds=options.checkpoint_seconds,
+        report=options.report,
+    )
 
 
 def hash_start(start: tuple[float, ...] | None) -> str:

@@ -39,7 +39,7 @@ def make_directory(directory: Path, recipe: Recipe) -> None:
     known = read_recipe_file(directory)
     if known is None:
         write_json(directory / "recipe.json", {"format": FORMAT, **as_json(recipe)})
-    elif known != recipe:
+    elif as_json(known) != as_json(recipe):
         old, new = as_json(known), as_json(recipe)
         changed = ", ".join(f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old[key] != new[key])
         raise ValueError(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hushrank.data.load import load_dataset
 from hushrank.data.trec import write_trec_run
 from hushrank.experiments.result import name_cell, read_rankers, spread
-from hushrank.experiments.rundir import read_recipe_file
 from hushrank.metrics.offline import VARIANTS, evaluate
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -30,31 +29,47 @@ class Trained:
     params: Array
 
 
-def find_rankers(path: Path, *, n_features: int) -> list[Trained]:
-    """Every ranker of a run's directory, or the one of an exported file."""
+def find_rankers(path: Path) -> tuple[list[Trained], dict[str, Any]]:
+    """Every ranker of a run's directory, or the one of an exported file; and the data that they were trained with."""
     if not path.is_dir():
-        ranker, params, _ = read_ranker(path)
-        return [Trained(path.stem, None, ranker, params)]
-    recipe = read_recipe_file(path)
-    if recipe is None:
-        raise ValueError(f"{path} is neither a run nor an exported ranker: it holds no recipe.json.")
-    ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
-    return [Trained(name_cell(*key), key[1], ranker, params) for key, params in read_rankers(path).items()]
+        ranker, params, origin = read_ranker(path)
+        return [Trained(path.stem, origin.get("fold"), ranker, params)], dict(origin.get("data", {}))
+    result = read_result(path)
+    recipe, data = result["recipe"], result["data"]
+    kind = {"hidden": recipe["hidden"], "activation": recipe["activation"]}
+    ranker = named_ranker(recipe["ranker"], n_features=data["n_features"], **kind)
+    rankers = [Trained(name_cell(*key), key[1], ranker, params) for key, params in read_rankers(path).items()]
+    return rankers, {**data, "source": recipe["data"]}
 
 
-def data_of(path: Path) -> tuple[str, str | None]:
-    """The data set and normalisation that a run was trained with."""
-    recipe = read_recipe_file(path) if path.is_dir() else None
-    if recipe is None:
+def read_result(run: Path) -> dict[str, Any]:
+    """A finished run's JSON."""
+    from_directory(run)  # refuses what is not a finished run
+    result: dict[str, Any] = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    return result
+
+
+def load_for(
+    path: Path, *, data: str | None, normalise: str | None, keep_document_ids: bool = False
+) -> tuple[list[Trained], Dataset]:
+    """The rankers, and the data named or else the data that they were trained with; normalised as they know it."""
+    rankers, about = find_rankers(path)
+    source = data or about.get("source")
+    if source is None:
         raise ValueError(f"{path} does not say which data to use: add --data.")
-    return recipe.data, recipe.normalise
+    dataset = load_dataset(source, normalise=normalise or about.get("normalise"), keep_document_ids=keep_document_ids)
+    if dataset.name != about.get("name"):  # Why: on other data no query was trained on, so every fold may be used
+        rankers = [replace(trained, fold=None) for trained in rankers]
+    return rankers, dataset
 
 
-def evaluate_on(path: Path, dataset: Dataset, *, split: str = "test") -> dict[str, Any]:
-    """Each measure over the rankers (each on its own fold's split) or, for one exported ranker, over the folds."""
+def evaluate_on(
+    rankers: list[Trained], dataset: Dataset, *, split: str = "test", fold: int | None = None
+) -> dict[str, Any]:
+    """Each measure over the rankers: on its own fold of the data it was trained with, on every fold of other data."""
     rows: dict[str, list[dict[str, Any]]] = {}
     skipped, counted = 0, 0
-    for trained, number, queries in pair_rankers(path, dataset, split=split):
+    for trained, number, queries in pair_rankers(rankers, dataset, split=split, fold=fold):
         found = evaluate(queries, trained.ranker.score(trained.params, queries.features))
         skipped, counted = skipped + found["nDCG@10"].n_skipped, counted + found["nDCG@10"].n_queries
         for name, mean in found.items():
@@ -69,23 +84,22 @@ def evaluate_on(path: Path, dataset: Dataset, *, split: str = "test") -> dict[st
     }
 
 
-def pair_rankers(path: Path, dataset: Dataset, *, split: str) -> Iterator[tuple[Trained, int, QuerySet]]:
-    """Which ranker is measured on which queries: never one that was trained on them when its fold is known."""
-    folds = {fold.number: fold for fold in dataset.folds}
-    for trained in find_rankers(path, n_features=dataset.n_features):
+def pair_rankers(
+    rankers: list[Trained], dataset: Dataset, *, split: str, fold: int | None = None
+) -> Iterator[tuple[Trained, int, QuerySet]]:
+    """Which ranker is measured on which queries; `fold` asks for one fold whatever the ranker was trained on."""
+    folds = {each.number: each for each in dataset.folds}
+    for trained in rankers:
         if trained.ranker.n_features != dataset.n_features:
             raise ValueError(
-                f"{path} was trained on {trained.ranker.n_features} features, {dataset.name} has {dataset.n_features}: "
-                "they do not fit."
+                f"{trained.name} was trained on {trained.ranker.n_features} features, {dataset.name} has "
+                f"{dataset.n_features}: they do not fit."
             )
-        wanted = folds if trained.fold is None else {trained.fold: folds.get(trained.fold)}
-        for number, fold in wanted.items():
-            if fold is None:
-                raise ValueError(
-                    f"{trained.name} was trained on fold {number}, which {dataset.name} does not have. "
-                    "Export it and evaluate the file."
-                )
-            yield trained, number, getattr(fold, split)
+        wanted = fold if fold is not None else trained.fold
+        for number in folds if wanted is None else [wanted]:
+            if number not in folds:
+                raise ValueError(f"{dataset.name} has no fold {number}; it has {', '.join(map(str, folds))}.")
+            yield trained, number, getattr(folds[number], split)
 
 
 def choose_ranker(
@@ -107,32 +121,23 @@ def choose_ranker(
     return max(rows, key=lambda row: row[3])
 
 
-def load_for(path: Path, *, data: str | None, normalise: str | None, keep_document_ids: bool = False) -> Dataset:
-    """The data named, or else the data that the run was trained with."""
-    if data is None:
-        data, trained_with = data_of(path)
-        normalise = normalise or trained_with
-    return load_dataset(data, normalise=normalise, keep_document_ids=keep_document_ids)
-
-
-def rank_for_trec(path: Path, dataset: Dataset, *, split: str, fold: int, path_out: Path) -> None:
-    """One exported ranker's order of a fold's split as a TREC run file."""
-    if path.is_dir():
+def rank_for_trec(rankers: list[Trained], dataset: Dataset, path: Path, *, split: str, fold: int | None) -> None:
+    """One ranker's order of one fold's split as a TREC run file."""
+    pairs = list(pair_rankers(rankers, dataset, split=split, fold=fold))
+    if len(rankers) != 1:
         raise ValueError(
-            "a TREC run file holds one ranker's order, a run has many: hushrank export one, then evaluate the file."
+            "a TREC run file holds one ranker's order, a run has many: export one, then evaluate the file."
         )
-    for trained, number, queries in pair_rankers(path, dataset, split=split):
-        if number == fold:
-            scores = trained.ranker.score(trained.params, queries.features)
-            write_trec_run(path_out, queries, scores, tag=f"hushrank-{trained.name}")
-            return
-    raise ValueError(f"{dataset.name} has no fold {fold}.")
+    if len(pairs) != 1:
+        raise ValueError(f"a TREC run file holds one fold, {dataset.name} has {len(pairs)}: add --fold.")
+    trained, _, queries = pairs[0]
+    scores = trained.ranker.score(trained.params, queries.features)
+    write_trec_run(path, queries, scores, tag=f"hushrank-{trained.name}")
 
 
 def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, repeat: int | None) -> dict[str, Any]:
     """Write one of the run's rankers; what it is."""
-    from_directory(run)  # refuses what is not a finished run
-    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    result = read_result(run)
     user, fold, repeat, quality = choose_ranker(run, result, user=user, fold=fold, repeat=repeat)
     recipe, params = result["recipe"], read_rankers(run)[user, fold, repeat]
     ranker = named_ranker(
@@ -149,5 +154,6 @@ def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, 
         "recipe": recipe,
         "data": result["data"],
     }
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_ranker(path, ranker, params, origin=origin)
     return origin
