@@ -35,14 +35,33 @@ class Population:
 
 
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
-    """The clients of one round, by id: those with the smallest draws, without replacement."""
+    """The clients of one round, by id."""
+    ids = sample_ids(population, key, round)
+    return [Client(int(i), int(n)) for i, n in zip(ids, count_interactions(population, ids), strict=True)]
+
+
+def sample_ids(population: Population, key: Array, round: int) -> Array:
+    """[cohort_size] ids in ascending order: the clients with the smallest draws, without replacement."""
     ids = np.arange(population.n_clients)
-    if population.cohort_size < population.n_clients:
-        draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
-        ids = np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
-    return [Client(int(i), population.interactions[int(i) % len(population.interactions)]) for i in ids]
+    if population.cohort_size == population.n_clients:
+        return ids
+    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
+    return np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+
+
+def count_interactions(population: Population, ids: Array) -> Array:
+    """[n] how often each client searches in a round."""
+    return np.asarray(population.interactions)[ids % len(population.interactions)]
 
 
 def answers(population: Population, key: Array, round: int, client: Client) -> bool:
     """Whether this client's update reaches the server."""
-    return bool(draw_uniform(stream(key, Purpose.DROPOUT, round, client.id), 1)[0] >= population.dropout)
+    return bool(answer_mask(population, key, round, np.array([client.id]))[0])
+
+
+def answer_mask(population: Population, key: Array, round: int, ids: Array) -> Array:
+    """[n] whose update reaches the server."""
+    if population.dropout == 0:
+        return np.ones(len(ids), dtype=bool)
+    draws = draw_uniform(fold_in(stream(key, Purpose.DROPOUT, round), ids), 1)[:, 0]
+    return np.asarray(draws >= population.dropout)

@@ -10,7 +10,7 @@ import pytest
 from tiny_settings import tiny_setting
 
 from hushrank.cohort import Population
-from hushrank.engine import plan, program, train
+from hushrank.engine import fused, plan, program, train
 from hushrank.engine.checkpoint import load_progress
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plan import Cell, estimate_bytes, make_plans
@@ -31,37 +31,44 @@ def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "_CELLS", 2)
 
 
-def test_workers_and_memory_limit_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+ENGINES = [Options(engine="numba"), Options(engine="xla")]
+
+
+@pytest.mark.parametrize("options", ENGINES)
+def test_workers_and_memory_limit_change_no_bit(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     many_batches(monkeypatch)
     setting = tiny_setting()
     plans = make_plans(setting, platform="cpu")
     assert len(plans) == 3
-    alone, _ = simulate(setting, Options(workers=1))
-    together, _ = simulate(setting, Options(workers=3))
-    tight, _ = simulate(setting, Options(workers=3, memory_limit=max(estimate_bytes(setting, p) for p in plans)))
+    alone, _ = simulate(setting, replace(options, workers=1))
+    together, _ = simulate(setting, replace(options, workers=3))
+    limit = max(estimate_bytes(setting, p) for p in plans)
+    tight, _ = simulate(setting, replace(options, workers=3, memory_limit=limit))
     assert_same_bits(together, alone)
     assert_same_bits(tight, alone)
 
 
-def test_the_cut_into_calls_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("options", ENGINES)
+def test_the_cut_into_calls_changes_no_bit(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     setting = replace(tiny_setting(), rounds=9, eval_every=9)
-    whole, _ = simulate(setting)
+    whole, _ = simulate(setting, options)
     monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)  # one round per call
-    single, _ = simulate(setting)
+    single, _ = simulate(setting, options)
     assert_same_bits(single, whole)
 
 
+@pytest.mark.parametrize("engine", ["numba", "xla"])
 def test_a_run_stopped_after_any_checkpoint_resumes_to_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting = replace(tiny_setting(), rounds=6)
-    whole, _ = simulate(setting)
+    whole, _ = simulate(setting, Options(engine=engine))
     monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)
     for stop_after in (1, 2, 5):
-        options = Options(checkpoints=tmp_path, checkpoint_seconds=0.0, identity=f"stop {stop_after}")
+        options = Options(engine=engine, checkpoints=tmp_path, checkpoint_seconds=0.0, identity=f"stop {stop_after}")
         with pytest.raises(RuntimeError, match="pulled the plug"):
             simulate(setting, replace(options, saved=Plug(stop_after)))
-        saved = load_progress(tmp_path / "batch-000.safetensors", identity=options.identity)
+        saved = load_progress(tmp_path / "batch-000.safetensors", identity=f"{options.identity}-{engine}-cpu")
         assert saved is not None and 0 < saved.round < 6
         resumed, _ = simulate(setting, options)
         assert_same_bits(resumed, whole)
@@ -81,16 +88,24 @@ class Plug:
 
 
 def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = tiny_setting(population=Population(9, (2,)))
-    together, _ = simulate(setting)
+    setting, options = tiny_setting(population=Population(9, (2,))), Options(engine="xla")
+    together, _ = simulate(setting, options)
     monkeypatch.setattr(plan, "_BLOCK_ROWS", 4)  # blocks of at most four clients, the last one padded
     monkeypatch.setattr(plan, "_CELLS", 1)
     monkeypatch.setattr(plan, "_TILE", {"cpu": 3})
     shape = make_plans(setting, platform="cpu")[0].shape
     assert (shape.n_blocks, shape.block, shape.n_tiles) == (3, 3, 1)
-    alone, _ = simulate(setting)
+    alone, _ = simulate(setting, options)
     for a, b in zip(together, alone, strict=True):
         np.testing.assert_allclose(a.params, b.params, atol=2e-6)
+
+
+def test_threads_within_a_batch_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_BLOCK", 3)
+    setting = tiny_setting(population=Population(20, (2,)), users=("perfect",), n_folds=1)
+    alone, _ = simulate(setting, Options(engine="numba", workers=1))
+    many, _ = simulate(setting, Options(engine="numba", workers=4))
+    assert_same_bits(many, alone)
 
 
 def test_removing_a_client_moves_no_draw_of_the_others() -> None:
@@ -129,5 +144,5 @@ def test_programs_are_compiled_once_for_batches_of_equal_shape(monkeypatch: pyte
     many_batches(monkeypatch)
     setting = replace(tiny_setting(), repeats=2, users=tiny_setting().users[:1])
     monkeypatch.setattr(program, "_PROGRAMS", {})
-    simulate(setting, Options(workers=2))
+    simulate(setting, Options(engine="xla", workers=2))
     assert len(make_plans(setting, platform="cpu")) == 2 and len(program._PROGRAMS) == 1

@@ -20,6 +20,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Same recipe, seed and device: same bits.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    engine: Annotated[str, typer.Option(help="numba (fused loop), xla (JAX) or auto; equal to rounding.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Directory of the run; default runs/<recipe>-<time>-<hash>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or begin it.")] = False,
     from_: Annotated[
@@ -63,6 +64,7 @@ def run(
         resume=resume,
         start=from_,
         device=device,
+        engine=engine,
         workers=workers,
         memory_limit=parse_bytes(memory_limit),
         checkpoint_seconds=checkpoint_every,

@@ -52,6 +52,6 @@ def load_progress(path: Path, *, identity: str) -> Progress | None:
         ) from error
     if metadata.get("identity") != identity:
         raise ValueError(
-            f"{path} belongs to another recipe, seed or data set. Resume with the old settings or choose another --out."
+            f"{path} belongs to another recipe, data, engine or device. Resume as it began or choose another --out."
         )
     return Progress(round=int(metadata["round"]), **arrays)

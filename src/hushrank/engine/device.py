@@ -1,31 +1,47 @@
-"""Where the simulator computes: the processor or an accelerator, and a compilation cache that outlives the process."""
+"""Where the simulator computes: the processor or an accelerator, and with which engine.
+
+JAX is imported only where its engine is used: it costs seconds, and a linear ranker on a processor does without it.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+ENGINES = ("auto", "numba", "xla")
 
-def choose_device(wanted: str = "auto") -> tuple[Any, str]:
-    """(JAX device, platform `cpu` or `gpu`) for auto, cpu or gpu."""
+
+def choose_platform(wanted: str = "auto") -> str:
+    """`cpu` or `gpu` for auto, cpu or gpu."""
     if wanted not in ("auto", "cpu", "gpu"):
         raise ValueError(f"device is {wanted!r}, must be auto, cpu or gpu.")
-    if wanted == "cpu":
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")  # Why: looking for accelerators costs a second and may print
-    jax = import_jax()
-    platforms = {device.platform: device for device in reversed(jax.devices())}
-    if wanted == "cpu" or (wanted == "auto" and "gpu" not in platforms):
-        return jax.devices("cpu")[0], "cpu"
-    if "gpu" not in platforms:
+    if wanted == "cpu" or (wanted == "auto" and not may_have_gpu()):
+        return "cpu"
+    has_gpu = any(device.platform == "gpu" for device in import_jax().devices())
+    if wanted == "gpu" and not has_gpu:
         raise ValueError("device=gpu, but JAX sees no GPU. Install jax[cuda13] beside hushrank, or use --device cpu.")
-    return platforms["gpu"], "gpu"
+    return "gpu" if has_gpu else "cpu"
 
 
-def describe_device(device: Any) -> str:
+def may_have_gpu() -> bool:
+    """Whether a GPU plugin of JAX is installed at all and not switched off."""
+    names = (dist.metadata["Name"] or "" for dist in metadata.distributions())
+    is_allowed = os.environ.get("JAX_PLATFORMS", "").lower() in ("", "cuda", "gpu", "rocm")
+    return is_allowed and any(name.lower().startswith(("jax-cuda", "jax-rocm")) for name in names)
+
+
+def describe_platform(platform: str) -> str:
     """`cpu`, or the accelerator's name."""
-    return "cpu" if device.platform == "cpu" else f"{device.platform} ({device.device_kind})"
+    return "cpu" if platform == "cpu" else f"gpu ({find_device(platform).device_kind})"
+
+
+def find_device(platform: str) -> Any:
+    """The first JAX device of a platform."""
+    return import_jax().devices(platform)[0]
 
 
 def import_jax() -> Any:
@@ -33,7 +49,7 @@ def import_jax() -> Any:
     try:
         import jax
     except ImportError as error:
-        raise ValueError('the simulator needs JAX: install it with pip install "hushrank[lab]".') from error
+        raise ValueError('this needs JAX: install it with pip install "hushrank[lab]".') from error
     # Why: a cache that cannot be written costs only time; the run itself will say that the disk is full
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
     if not jax.config.jax_compilation_cache_dir:
@@ -45,3 +61,7 @@ def import_jax() -> Any:
 def compilation_cache() -> Path:
     """Compiled programs are kept here between runs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hushrank" / "compiled"
+
+
+def has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None

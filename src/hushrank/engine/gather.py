@@ -1,13 +1,13 @@
-"""What a batch's program computes on: the folds' queries end to end, the cells' keys and people, the first rankers.
+"""What a batch computes on: the folds' queries end to end, the cells' keys and people, the first rankers. NumPy only.
 
 Shapes: C cells, k shown documents, p parameters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
-import jax.numpy as jnp
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerState
@@ -46,6 +46,17 @@ class State(NamedTuple):
     server: ServerState  # [C, p] each
 
 
+class Seen(NamedTuple):
+    """What one round shows of itself; of several rounds with a leading axis."""
+
+    quality: Any  # [C] mean nDCG of the lists that people saw: over a client's lists, then over clients
+    searches: Any  # [C] how many lists that were
+
+
+# advance(state, first, n): the state after n rounds from `first` on, and what they showed
+Advance: TypeAlias = Callable[[State, int, int], tuple[State, Seen]]
+
+
 def gather_queries(setting: Setting, plan: Plan) -> Queries:
     """Padded to the plan's sizes, so that batches with other folds run the same program."""
     trains = [setting.dataset.folds[fold].train for fold in plan.folds]
@@ -55,7 +66,7 @@ def gather_queries(setting: Setting, plan: Plan) -> Queries:
     features = np.zeros((plan.shape.n_documents, setting.dataset.n_features), np.float32)
     np.concatenate([train.features for train in trains], out=features[: sum(train.n_documents for train in trains)])
     return Queries(
-        features=jnp.asarray(features),
+        features=features,
         grades=_padded([train.grades for train in trains], plan.shape.n_documents, np.int32),
         starts=_padded(starts, plan.shape.n_queries, np.int32),
         lengths=_padded([train.lengths for train in trains], plan.shape.n_queries, np.int32),
@@ -66,7 +77,7 @@ def gather_queries(setting: Setting, plan: Plan) -> Queries:
 def _padded(parts: list[Array], size: int, dtype: type) -> Any:
     """[size] the parts end to end, zeros after them."""
     joined: Array = np.concatenate(parts).astype(dtype)
-    return jnp.asarray(np.concatenate([joined, np.zeros(size - len(joined), dtype)]))
+    return np.concatenate([joined, np.zeros(size - len(joined), dtype)])
 
 
 def gather_cells(setting: Setting, plan: Plan) -> Cells:
@@ -76,12 +87,12 @@ def gather_cells(setting: Setting, plan: Plan) -> Cells:
     tables = [setting.users[cell.user][1].as_table(setting.method.k) for cell in plan.cells]
     n_grades = max(len(table.click) for table in tables)
     return Cells(
-        keys=jnp.asarray(np.stack([cell_key(setting, cell) for cell in plan.cells])),
-        first_query=jnp.asarray(firsts[places], jnp.int32),
-        n_queries=jnp.asarray([sizes[place] for place in places], jnp.uint32),
-        examine=jnp.asarray([table.examine for table in tables], jnp.float32),
-        click=jnp.asarray([_widened(table.click, n_grades) for table in tables], jnp.float32),
-        stop=jnp.asarray([_widened(table.stop, n_grades) for table in tables], jnp.float32),
+        keys=np.stack([cell_key(setting, cell) for cell in plan.cells]),
+        first_query=np.array(firsts[places], np.int32),
+        n_queries=np.array([sizes[place] for place in places], np.uint32),
+        examine=np.array([table.examine for table in tables], np.float32),
+        click=np.array([_widened(table.click, n_grades) for table in tables], np.float32),
+        stop=np.array([_widened(table.stop, n_grades) for table in tables], np.float32),
     )
 
 
@@ -104,5 +115,5 @@ def initial_params(setting: Setting, cell: Cell) -> Array:
 
 
 def initial_state(setting: Setting, plan: Plan) -> State:
-    params = jnp.asarray(np.stack([initial_params(setting, cell) for cell in plan.cells]))
+    params = np.stack([initial_params(setting, cell) for cell in plan.cells])
     return State(params, setting.method.server_step.init(params))

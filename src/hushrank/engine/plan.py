@@ -19,6 +19,7 @@ import numpy as np
 from hushrank.engine.setting import Setting
 from hushrank.types import Array
 
+CHUNK = 256  # Why: most rounds in one call; between calls the host looks at clock, signals and progress
 _ROWS = 1024  # Why: lists in flight per step; enough to hide launch costs, few enough to stay in the cache
 _CELLS = 32  # Why: leaves several batches for several workers when there are many cells
 _BLOCK_ROWS = 1 << 14  # Why: bounds the lists in flight of a huge cohort

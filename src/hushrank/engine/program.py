@@ -8,50 +8,55 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from hushrank.aggregation.mean import MeanState, mean_finish
-from hushrank.engine.gather import Cells, Queries, State
+from hushrank.engine.gather import (
+    Advance,
+    Cells,
+    Queries,
+    Seen,
+    State,
+    gather_cells,
+    gather_queries,
+    initial_state,
+)
 from hushrank.engine.local import DRAWS, Rows, learn_locally
-from hushrank.engine.plan import Shape
-from hushrank.engine.setting import Method
+from hushrank.engine.plan import CHUNK, Plan, Shape
+from hushrank.engine.setting import Method, Setting
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
-
-CHUNK = (
-    256  # Why: most rounds in one call; between calls the host looks at the clock, at signals and at the progress bar
-)
 
 _PROGRAMS: dict[Any, Any] = {}
 _COMPILING = threading.Lock()
 
 
-class Seen(NamedTuple):
-    """What one round shows of itself; of several rounds with a leading axis."""
+def compile_rounds(setting: Setting, plan: Plan, *, device: Any) -> Advance:
+    """`advance(state, first, n)` for n <= CHUNK rounds, compiled once per method and shapes, whatever the batches."""
+    arrays = (gather_queries(setting, plan), gather_cells(setting, plan), initial_state(setting, plan))
+    queries, cells, start = jax.device_put(arrays, device)
+    with jax.default_device(device):
+        program = compile_program(setting.method, plan.shape, queries, cells, start)
 
-    quality: Any  # [C] mean nDCG of the lists that people saw: over a client's lists, then over clients
-    searches: Any  # [C] how many lists that were
+    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
+        new, seen = program(queries, cells, state, np.int32(first), np.int32(n))
+        return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
+
+    return advance
 
 
-Advance: TypeAlias = Callable[[Queries, Cells, State, Any, Any], tuple[State, Seen]]
-
-
-def compile_rounds(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State) -> Advance:
-    """`advance(queries, cells, state, first, n)`: the state after n <= CHUNK rounds, and what they showed.
-
-    Compiled once per method and shapes, whatever the number of batches and threads.
-    """
+def compile_program(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State) -> Any:
     example = (queries, cells, state, jnp.int32(1), jnp.int32(1))
     layout = tuple((leaf.shape, leaf.dtype, leaf.device) for leaf in jax.tree.leaves(example))
     with _COMPILING:
         if (method, shape, layout) not in _PROGRAMS:
             _PROGRAMS[method, shape, layout] = jax.jit(partial(run_rounds, method, shape)).lower(*example).compile()
-    program: Advance = _PROGRAMS[method, shape, layout]
-    return program
+    return _PROGRAMS[method, shape, layout]
 
 
 def run_rounds(

@@ -55,3 +55,9 @@ class Setting:
     seed: int = 0
     eval_every: int = 10  # rounds between two looks at the test and validation queries
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
+
+
+def is_fusable(method: Method) -> bool:
+    """Linear rankers; central training only with plain steps, because its steps are taken inside the kernel."""
+    is_plain = method.batch is None or method.server_step.optimiser == "sgd"
+    return isinstance(method.ranker, LinearRanker) and is_plain

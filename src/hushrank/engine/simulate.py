@@ -7,13 +7,23 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hushrank.engine.checkpoint import Progress
-from hushrank.engine.device import choose_device, describe_device
+from hushrank.engine.device import (
+    ENGINES,
+    choose_platform,
+    describe_platform,
+    find_device,
+    has_numba,
+    import_jax,
+)
 from hushrank.engine.evaluate import prepare_examiner
+from hushrank.engine.gather import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
-from hushrank.engine.setting import Setting
+from hushrank.engine.setting import Setting, is_fusable
+from hushrank.engine.train import Watch, train_batch
 from hushrank.types import Array
 
 
@@ -30,10 +40,11 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a simulation is carried out. Nothing here changes a bit of the result, the device apart."""
+    """How a simulation is carried out. Nothing here changes a bit of the result, device and engine apart."""
 
     device: str = "auto"  # auto, cpu or gpu
-    workers: int | None = None  # batches at once; None: one per processor
+    engine: str = "auto"  # numba (fused loop), xla (JAX), auto; equal to rounding
+    workers: int | None = None  # threads; None: one per processor
     memory_limit: int | None = None  # bytes; batches that do not fit together run one after another
     checkpoints: Path | None = None  # directory; None keeps no checkpoints
     checkpoint_seconds: float = 10.0
@@ -60,24 +71,23 @@ class CellResult:
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
     """Train every cell of the setting; the results, and the device that computed them."""
     options = options or Options()
-    device, platform = choose_device(options.device)
+    platform = choose_platform(options.device)
     plans = make_plans(setting, platform=platform)
-    progress = run_batches(setting, plans, options, device)
+    progress = run_batches(setting, plans, options, platform)
     results = [
         read_cell(setting, cell, done, column)
         for plan, done in zip(plans, progress, strict=True)
         for column, cell in enumerate(plan.cells)
     ]
-    return results, describe_device(device)
+    return results, describe_platform(platform)
 
 
-def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, device: object) -> list[Progress]:
+def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, platform: str) -> list[Progress]:
     """All batches on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
-    import jax
-
-    from hushrank.engine.train import Watch, train_batch
-
     stop = threading.Event()
+    workers = count_workers(setting, plans, options)
+    engine = name_engine(setting, options, platform)
+    make_advance = load_engine(engine, platform, threads=max(1, workers // len(plans)))
     examiners = {
         (number, split): prepare_examiner(getattr(fold, split), k=setting.method.k)
         for number, fold in enumerate(setting.dataset.folds)
@@ -92,11 +102,11 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, dev
             )
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
-        watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)
-        with jax.default_device(device):
-            return train_batch(setting, plans[number], examiners, watch)
+        identity = f"{options.identity}-{engine}-{platform}"
+        watch = Watch(stop, report, path, options.checkpoint_seconds, identity, options.saved)
+        return train_batch(setting, plans[number], examiners, watch, make_advance)
 
-    with ThreadPoolExecutor(count_workers(setting, plans, options)) as pool:
+    with ThreadPoolExecutor(min(workers, len(plans))) as pool:
         futures = [pool.submit(train, number) for number in range(len(plans))]
         try:
             for future in as_completed(futures):
@@ -108,11 +118,33 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, dev
     return [future.result() for future in futures]
 
 
+def name_engine(setting: Setting, options: Options, platform: str) -> str:
+    """`numba`, the fused loop, where it can be used; `xla` elsewhere; or what was asked for."""
+    if options.engine not in ENGINES:
+        raise ValueError(f"engine is {options.engine!r}, must be one of {', '.join(ENGINES)}.")
+    can_fuse = platform == "cpu" and is_fusable(setting.method)
+    if options.engine == "numba" and not (can_fuse and has_numba()):
+        raise ValueError("engine=numba needs numba, a processor and a linear ranker: use --engine xla.")
+    return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
+
+
+def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Setting, Plan], Advance]:
+    """Imports what the engine needs, no more."""
+    if engine == "numba":
+        from hushrank.engine.fused import fuse_rounds
+
+        return partial(fuse_rounds, threads=threads)
+    import_jax()
+    from hushrank.engine.program import compile_rounds
+
+    return partial(compile_rounds, device=find_device(platform))
+
+
 def count_workers(setting: Setting, plans: tuple[Plan, ...], options: Options) -> int:
-    """As many batches at once as asked for and as fit into the memory limit."""
+    """As many threads as asked for, and as their batches fit into the memory limit."""
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"workers is {options.workers}, must be at least 1.")
-    workers = min(options.workers or os.cpu_count() or 1, len(plans))
+    workers = options.workers or os.cpu_count() or 1
     if options.memory_limit is None:
         return workers
     largest = max(estimate_bytes(setting, plan) for plan in plans)

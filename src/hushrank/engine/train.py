@@ -14,9 +14,8 @@ import numpy as np
 from hushrank.aggregation.server_step import ServerState
 from hushrank.engine.checkpoint import Progress, load_progress, save_progress
 from hushrank.engine.evaluate import Examiner, examine
-from hushrank.engine.gather import State, gather_cells, gather_queries, initial_state
-from hushrank.engine.plan import Plan
-from hushrank.engine.program import CHUNK, Seen, compile_rounds
+from hushrank.engine.gather import Advance, Seen, State, initial_state
+from hushrank.engine.plan import CHUNK, Plan
 from hushrank.engine.setting import Setting
 
 _CALL_SECONDS = 0.5  # Why: how long one call of a program should take, so that progress moves and Ctrl-C is heard
@@ -38,7 +37,13 @@ class Watch:
     saved: Callable[[], None]  # called after each checkpoint
 
 
-def train_batch(setting: Setting, plan: Plan, examiners: dict[tuple[int, str], Examiner], watch: Watch) -> Progress:
+def train_batch(
+    setting: Setting,
+    plan: Plan,
+    examiners: dict[tuple[int, str], Examiner],
+    watch: Watch,
+    make_advance: Callable[[Setting, Plan], Advance],
+) -> Progress:
     """Rounds in calls of about half a second; quality on the schedule; a checkpoint now and then and at the end."""
     start = initial_state(setting, plan)
     progress = load_progress(watch.checkpoint, identity=watch.identity) if watch.checkpoint else None
@@ -46,14 +51,13 @@ def train_batch(setting: Setting, plan: Plan, examiners: dict[tuple[int, str], E
     watch.report(progress)
     if progress.round == setting.rounds:
         return progress
-    queries, cells = gather_queries(setting, plan), gather_cells(setting, plan)
-    advance = compile_rounds(setting.method, plan.shape, queries, cells, start)
+    advance = make_advance(setting, plan)
     state, n, last_save = restore_state(progress), 1, time.monotonic()
     while progress.round < setting.rounds:
         goal = next_evaluation(setting, progress.round)
         n = min(n, CHUNK, goal - progress.round)
         began = time.monotonic()
-        state, seen = advance(queries, cells, state, np.int32(progress.round + 1), np.int32(n))
+        state, seen = advance(state, progress.round + 1, n)
         progress = record_rounds(progress, state, seen, n)
         n = max(1, int(_CALL_SECONDS * n / (time.monotonic() - began)))
         if progress.round == goal:
@@ -117,8 +121,8 @@ def record_rounds(progress: Progress, state: State, seen: Seen, n: int) -> Progr
     return Progress(
         progress.round + n,
         *_on_host(state),
-        online=np.vstack([progress.online, np.asarray(seen.quality)[:n]]),
-        searches=np.vstack([progress.searches, np.asarray(seen.searches)[:n]]),
+        online=np.vstack([progress.online, seen.quality]),
+        searches=np.vstack([progress.searches, seen.searches]),
         evaluated=progress.evaluated,
         test=progress.test,
         vali=progress.vali,

@@ -18,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from hushrank.engine.device import choose_device, describe_device
-from hushrank.engine.plan import Cell, Plan, make_plans
+from hushrank.engine.device import choose_platform, describe_platform
+from hushrank.engine.gather import Advance, Seen, State, cell_key, initial_params, initial_state
+from hushrank.engine.plan import CHUNK, Cell, Plan, make_plans
 from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import Options, load_engine, name_engine
 from hushrank.experiments.recipe import NAMED, Recipe, change_recipe
 from hushrank.experiments.resolve import resolve
 from hushrank.round import Federation, run_round
+from hushrank.types import Array
 
 _TIMINGS = 7  # Why: a median of seven shrugs off a noisy neighbour
 _SECONDS = 1.0  # Why: about the length of one timing, long against the clock's and the call's own cost
@@ -74,82 +77,61 @@ def find_benchmark(name: str) -> Benchmark:
     )
 
 
-def run_benchmark(benchmark: Benchmark, *, device: str = "auto") -> dict[str, Any]:
+def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "auto") -> dict[str, Any]:
     """One row of the benchmark's JSON."""
-    import jax
-
-    chosen, platform = choose_device(device)
-    setting = resolve(benchmark.recipe)
+    setting, platform = resolve(benchmark.recipe), choose_platform(device)
     plan = make_plans(setting, platform=platform)[0]
-    with jax.default_device(chosen):
-        program = _Program(setting, plan)
-        gap = program.compare_with_plain()
-        if not gap < _TOLERANCE:
-            raise ValueError(
-                f"{benchmark.name}: the compiled round differs from the plain one by {gap:.1e}; not timed."
-            )
-        timings = list(program.time_calls())
-    per_second = [n / wall for n, wall, _ in timings]
-    per_cpu = [n / cpu for n, _, cpu in timings]
+    named = name_engine(setting, Options(engine=engine), platform)
+    start = initial_state(setting, plan)
+    began = time.perf_counter()
+    advance = load_engine(named, platform, threads=os.cpu_count() or 1)(setting, plan)
+    state, _ = advance(start, 1, 1)
+    compile_s = time.perf_counter() - began
+    gap = compare_with_plain(setting, plan, np.asarray(state.params))
+    if not gap < _TOLERANCE:
+        raise ValueError(f"{benchmark.name}: the fast round differs from the plain one by {gap:.1e}; not timed.")
+    timings = list(time_calls(advance, start))
     return {
         "name": benchmark.name,
         "about": benchmark.about,
-        "interactions_per_cpu_second": round(median(per_cpu)),
-        "interactions_per_second": round(median(per_second)),
-        "spread_per_second": [round(min(per_second)), round(max(per_second))],
+        "interactions_per_cpu_second": round(median(n / cpu for n, _, cpu in timings)),
+        "interactions_per_second": round(median(n / wall for n, wall, _ in timings)),
+        "spread_per_second": [round(pick(n / wall for n, wall, _ in timings)) for pick in (min, max)],
         "n_timings": len(timings),
-        "compile_s": round(program.compile_s, 2),
+        "compile_s": round(compile_s, 2),
         "gap_to_plain": float(f"{gap:.1e}"),
         "peak_memory_mb": round(peak_memory() / 1e6),
-        "device": describe_device(chosen),
+        "engine": named,
+        "device": describe_platform(platform),
         "processors": os.cpu_count(),
     }
 
 
-class _Program:
-    """A compiled batch, ready to be called."""
+def compare_with_plain(setting: Setting, plan: Plan, params: Array) -> float:
+    """The largest difference of a parameter after one round, over the first and the last cell."""
+    ends = {0, len(plan.cells) - 1}
+    return max(float(np.abs(params[i] - plain_round(setting, plan.cells[i])).max()) for i in ends)
 
-    def __init__(self, setting: Setting, plan: Plan) -> None:
-        from hushrank.engine.gather import gather_cells, gather_queries, initial_state
-        from hushrank.engine.program import compile_rounds
 
-        self._setting, self._plan = setting, plan
-        self._queries, self._cells = gather_queries(setting, plan), gather_cells(setting, plan)
-        self._state = initial_state(setting, plan)
-        began = time.perf_counter()
-        self._advance = compile_rounds(setting.method, plan.shape, self._queries, self._cells, self._state)
-        self.compile_s = time.perf_counter() - began
+def time_calls(advance: Advance, start: State) -> Iterator[tuple[int, float, float]]:
+    """(interactions, seconds, processor seconds) of each timing, after a warm-up."""
+    began = time.perf_counter()
+    finish(advance(start, 1, 2))
+    n_rounds = min(CHUNK, max(1, int(2 * _SECONDS / (time.perf_counter() - began))))
+    for _ in range(_TIMINGS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        seen = finish(advance(start, 1, n_rounds))
+        yield int(seen.searches.sum()), time.perf_counter() - wall, time.process_time() - cpu
 
-    def call(self, n_rounds: int) -> Any:
-        import jax
 
-        return jax.block_until_ready(
-            self._advance(self._queries, self._cells, self._state, np.int32(1), np.int32(n_rounds))
-        )
-
-    def compare_with_plain(self) -> float:
-        """The largest difference of a parameter after one round, over the first and the last cell."""
-        params = np.asarray(self.call(1)[0].params)
-        cells = self._plan.cells
-        return max(np.abs(params[i] - plain_round(self._setting, cells[i])).max() for i in {0, len(cells) - 1})
-
-    def time_calls(self) -> Iterator[tuple[int, float, float]]:
-        """(interactions, seconds, processor seconds) of each timing."""
-        from hushrank.engine.program import CHUNK
-
-        began = time.perf_counter()
-        self.call(2)
-        n_rounds = min(CHUNK, max(1, int(2 * _SECONDS / (time.perf_counter() - began))))
-        for _ in range(_TIMINGS):
-            wall, cpu = time.perf_counter(), time.process_time()
-            _, seen = self.call(n_rounds)
-            yield int(np.asarray(seen.searches).sum()), time.perf_counter() - wall, time.process_time() - cpu
+def finish(done: tuple[State, Seen]) -> Seen:
+    """Wait for the device: reading the parameters does."""
+    np.asarray(done[0].params)
+    return done[1]
 
 
 def plain_round(setting: Setting, cell: Cell) -> Any:
     """[n_params] after the first round, plainly."""
-    from hushrank.engine.gather import cell_key, initial_params
-
     method = setting.method
     queries = setting.dataset.folds[cell.fold].train
     federation = Federation(

@@ -27,7 +27,7 @@ def examine_machine() -> Iterator[Finding]:
     yield Finding(
         "python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)"
     )
-    for package in ("numpy", "typer", "rich", "safetensors", "jax", "scipy"):
+    for package in ("numpy", "typer", "rich", "safetensors", "jax", "numba", "scipy"):
         found = package_version(package)
         yield Finding(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
     yield check_cache()
@@ -50,10 +50,10 @@ def check_cache() -> Finding:
 
 
 def check_device() -> Finding:
-    from hushrank.engine.device import choose_device, describe_device
+    from hushrank.engine.device import choose_platform, describe_platform
 
     try:
-        return Finding("device", True, describe_device(choose_device("auto")[0]))
+        return Finding("device", True, describe_platform(choose_platform("auto")))
     except Exception as error:  # Why: a broken driver may raise anything, and the list must go on
         return Finding("device", False, " ".join(str(error).split())[:200])
 

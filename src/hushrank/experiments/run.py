@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hushrank.engine.device import choose_device, describe_device
+from hushrank.engine.device import choose_platform, describe_platform
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import News, Options, count_workers, simulate
 from hushrank.experiments.environment import describe_environment
@@ -26,12 +26,13 @@ START = "start.safetensors"  # in a run's directory: the ranker given with --fro
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a recipe is carried out; nothing here changes a bit of the result, the device and the start apart."""
+    """How a recipe is carried out; nothing here changes a bit of the result, device, engine and start apart."""
 
     out: Path | None = None  # default: runs/<recipe>-<time>-<hash>
     resume: bool = False
     start: Path | None = None  # an exported ranker to begin with
     device: str = "auto"
+    engine: str = "auto"  # numba, xla, auto
     workers: int | None = None
     memory_limit: int | None = None  # bytes
     checkpoint_seconds: float = 10.0
@@ -56,7 +57,7 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         refuse_existing(out)
     start = options.start or (out / START if (out / START).exists() else None)
     setting = resolve(recipe, tell=options.tell, start=start)
-    chosen, platform = choose_device(options.device)
+    platform = choose_platform(options.device)
     count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # refuses before it writes
     make_directory(out, recipe)
     with locked(out):
@@ -65,7 +66,8 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         spent = Spent(out, clock=time.monotonic, processor=time.process_time)
         if not (out / "environment.json").exists():
             write_json(
-                out / "environment.json", describe_environment(device=describe_device(chosen), command=options.command)
+                out / "environment.json",
+                describe_environment(device=describe_platform(platform), command=options.command),
             )
         results, device = simulate(
             setting,
@@ -87,6 +89,7 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
 def engine_options(options: RunOptions) -> Options:
     return Options(
         device=options.device,
+        engine=options.engine,
         workers=options.workers,
         memory_limit=options.memory_limit,
         checkpoint_seconds=options.checkpoint_seconds,

@@ -1,0 +1,108 @@
+"""Rounds of one batch of cells on a processor: `kernel.learn_clients` for the clients, NumPy for the rest.
+
+Twin of `program.run_rounds`. Clients are summed in blocks of a fixed size and the blocks in order, so that the number
+of threads changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hushrank.cohort import answer_mask, count_interactions, sample_ids
+from hushrank.engine.evaluate import ideal_gains
+from hushrank.engine.gather import Advance, Seen, State, cell_key
+from hushrank.engine.kernel import learn_clients
+from hushrank.engine.plan import Cell, Plan
+from hushrank.engine.setting import Method, Setting
+from hushrank.types import Array
+
+_BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
+
+
+def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
+    """`advance(state, first, n)`: the state after n rounds, and what they showed."""
+    fixed = [_fixed_arguments(setting, cell) for cell in plan.cells]
+    keys = [cell_key(setting, cell) for cell in plan.cells]
+    method = setting.method
+
+    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
+        quality, searches = np.zeros((n, len(fixed)), np.float32), np.zeros((n, len(fixed)), np.int32)
+        with ThreadPoolExecutor(threads) as pool:
+            run: Callable[..., Iterable[Any]] = pool.map if threads > 1 else map
+            for i in range(n):
+                cohorts = [gather_cohort(method, key, first + i) for key in keys]
+                totals, quality[i] = _learn(method, fixed, keys, cohorts, state.params, first + i, run)
+                searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
+                state = _take_step(method, state, totals, np.array([cohort.weights.sum() for cohort in cohorts]))
+        return state, Seen(quality, searches)
+
+    return advance
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """The clients of one cell in one round."""
+
+    ids: Array  # [n]
+    n_interactions: Array  # [n]
+    weights: Array  # [n] float32, 0 for those whose update never arrives
+
+
+def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
+    if method.batch is not None:  # central: one learner, all of the round's interactions
+        return Cohort(np.zeros(1, np.int64), np.array(method.population.interactions, np.int64), np.ones(1, np.float32))
+    ids = sample_ids(method.population, key, round)
+    n_interactions = count_interactions(method.population, ids)
+    arrives = answer_mask(method.population, key, round, ids)
+    return Cohort(ids, n_interactions, np.where(arrives, n_interactions, 0).astype(np.float32))
+
+
+def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
+    """What the kernel needs to know of a cell in every round: its queries and its person."""
+    train, table = setting.dataset.folds[cell.fold].train, setting.users[cell.user][1].as_table(setting.method.k)
+    ideals = ideal_gains(train, setting.method.k).astype(np.float32)
+    queries = (train.features, train.grades, train.starts[:-1], train.lengths, ideals)
+    person = tuple(np.array(part, np.float32) for part in (table.examine, table.click, table.stop))
+    return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), *person)
+
+
+def _learn(
+    method: Method, fixed: list[Any], keys: list[Array], cohorts: list[Cohort], params: Array, round: int, run: Any
+) -> tuple[Array, Array]:
+    """[C, p] the weighted sum of updates, and [C] the mean nDCG of what was shown."""
+    rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
+    tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
+
+    def learn_block(task: tuple[int, int]) -> tuple[Array, float]:
+        cell, first = task
+        cohort, part = cohorts[cell], slice(first, first + _BLOCK)
+        clients = (cohort.ids[part], cohort.n_interactions[part], cohort.weights[part])
+        total, quality = learn_clients(
+            params[cell], *fixed[cell], keys[cell], round, *clients, np.float32(rate), method.batch or 1
+        )
+        return total, quality
+
+    totals, quality = np.zeros_like(params), np.zeros(len(cohorts))
+    for (cell, _), (total, shown) in zip(tasks, run(learn_block, tasks), strict=True):
+        totals[cell] += total
+        quality[cell] += shown
+    return totals, quality / [len(cohort.ids) for cohort in cohorts]
+
+
+def _take_step(method: Method, state: State, totals: Array, weights: Array) -> State:
+    """The server's step in every cell that heard from somebody."""
+    if method.batch is not None:
+        return State(state.params + totals, state.server)
+    means = (totals / np.maximum(weights, 1)[:, None]).astype(np.float32)
+    server, params = method.server_step(state.server, state.params, means)
+    heard = weights[:, None] > 0
+    kept = [
+        np.where(heard, new, old).astype(old.dtype)
+        for new, old in zip((params, *server), (state.params, *state.server), strict=True)
+    ]
+    return State(kept[0], type(state.server)(*kept[1:]))

@@ -1,0 +1,264 @@
+"""Clients that search, click and learn, fused into one loop for processors: twin of `round.learn` for many clients.
+
+Linear rankers, compiled by Numba. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
+fits into the cache; XLA pads lists and writes every step to memory. A client's numbers do not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from hushrank.streams import Purpose
+
+_QUERY, _SHOW, _CLICK, _STOP = (np.uint32(p) for p in (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP))
+_ONE, _ZERO, _HALF = np.float32(1), np.float32(0), np.float32(0.5)
+_FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
+_SUMS = {**_FLAGS, "fastmath": {"reassoc", "contract", "nsz"}}  # Why: lets a sum use vectors; same code, same bits
+
+
+@njit(**_FLAGS)
+def threefry(k0: Any, k1: Any, low: Any) -> Any:
+    """Both words of block (0, low); twin of `streams.threefry`."""
+    k2 = np.uint32(k0 ^ k1 ^ np.uint32(0x1BD11BDA))
+    x0, x1 = np.uint32(k0), np.uint32(low + k1)
+    x0, x1 = _mix(x0, x1, 13, 15, 26, 6)
+    x0, x1 = np.uint32(x0 + k1), np.uint32(x1 + k2 + np.uint32(1))
+    x0, x1 = _mix(x0, x1, 17, 29, 16, 24)
+    x0, x1 = np.uint32(x0 + k2), np.uint32(x1 + k0 + np.uint32(2))
+    x0, x1 = _mix(x0, x1, 13, 15, 26, 6)
+    x0, x1 = np.uint32(x0 + k0), np.uint32(x1 + k1 + np.uint32(3))
+    x0, x1 = _mix(x0, x1, 17, 29, 16, 24)
+    x0, x1 = np.uint32(x0 + k1), np.uint32(x1 + k2 + np.uint32(4))
+    x0, x1 = _mix(x0, x1, 13, 15, 26, 6)
+    return np.uint32(x0 + k2), np.uint32(x1 + k0 + np.uint32(5))
+
+
+@njit(inline="always")
+def _mix(x0: Any, x1: Any, a: int, b: int, c: int, d: int) -> Any:
+    x0, x1 = _turn(x0, x1, np.uint32(a))
+    x0, x1 = _turn(x0, x1, np.uint32(b))
+    x0, x1 = _turn(x0, x1, np.uint32(c))
+    return _turn(x0, x1, np.uint32(d))
+
+
+@njit(inline="always")
+def _turn(x0: Any, x1: Any, r: Any) -> Any:
+    x0 = np.uint32(x0 + x1)
+    return x0, np.uint32(x0 ^ np.uint32(np.uint32(x1 << r) | np.uint32(x1 >> np.uint32(np.uint32(32) - r))))
+
+
+@njit(**_FLAGS)
+def derive(key: Any, purpose: Any, name: Any) -> Any:
+    """The key of a purpose, round, client and interaction; twin of `streams.stream`."""
+    k0, k1 = threefry(key[0], key[1], purpose)
+    for part in name:
+        k0, k1 = threefry(k0, k1, part)
+    return k0, k1
+
+
+@njit(**_FLAGS)
+def first_word(key: Any) -> Any:
+    return threefry(key[0], key[1], np.uint32(0))[0]
+
+
+@njit(**_FLAGS)
+def fill_uniform(out: Any, n: int, key: Any) -> None:
+    """out[:n] as `streams.draw_uniform`; out has room for n + 1."""
+    for j in range((n + 1) // 2):
+        x0, x1 = threefry(key[0], key[1], np.uint32(j))
+        out[2 * j] = (np.float32(x0 >> np.uint32(9)) + _HALF) * np.float32(2.0**-23)
+        out[2 * j + 1] = (np.float32(x1 >> np.uint32(9)) + _HALF) * np.float32(2.0**-23)
+
+
+@njit(**_SUMS)
+def score_documents(params: Any, documents: Any, scores: Any) -> None:
+    """scores[:length]; twin of `LinearRanker.score`."""
+    for d in range(documents.shape[0]):
+        score = _ZERO
+        for f in range(documents.shape[1]):
+            score += params[f] * documents[d, f]
+        scores[d] = score
+
+
+@njit(**_FLAGS)
+def sample_places(scores: Any, draws: Any, length: int, k: int, places: Any) -> int:
+    """places[:n_shown], best first; twin of `policy.sample_ranking`. Turns `draws` into scores plus Gumbel draws."""
+    n_shown = 0
+    for d in range(length):
+        draws[d] = scores[d] - np.log(-np.log(draws[d]))
+        if n_shown == k and not draws[d] > draws[places[k - 1]]:
+            continue
+        at = n_shown if n_shown < k else k - 1
+        while at > 0 and draws[d] > draws[places[at - 1]]:
+            places[at] = places[at - 1]
+            at -= 1
+        places[at] = d
+        n_shown = min(n_shown + 1, k)
+    return n_shown
+
+
+@njit(**_FLAGS)
+def dcg(grades: Any, begin: int, places: Any, n_shown: int) -> float:
+    total = 0.0
+    for i in range(n_shown):
+        grade = grades[begin + places[i]]
+        if grade > 0:
+            total += (2.0**grade - 1.0) / np.log2(2.0 + i)
+    return total
+
+
+@njit(**_FLAGS)
+def click_places(
+    grades: Any, begin: int, places: Any, n_shown: int, draws: Any, examine: Any, click: Any, clicked: Any
+) -> bool:
+    """What the person would click on if they saw it; whether there is any such place."""
+    is_any = False
+    for i in range(n_shown):
+        clicked[i] = draws[i] < click[grades[begin + places[i]]] * examine[i]
+        is_any = is_any or clicked[i]
+    return is_any
+
+
+@njit(**_FLAGS)
+def stop_reading(grades: Any, begin: int, places: Any, n_shown: int, draws: Any, stop: Any, clicked: Any) -> None:
+    """Take back the clicks below the one after which the person left; with `click_places`, twin of the users."""
+    has_left = False
+    for i in range(n_shown):
+        clicked[i] = clicked[i] and not has_left
+        has_left = has_left or (clicked[i] and draws[i] < stop[grades[begin + places[i]]])
+
+
+@njit(**_FLAGS)
+def pull_pairs(scores: Any, length: int, places: Any, n_shown: int, clicked: Any, left: Any, pulls: Any) -> bool:
+    """pulls[:n_shown], the weight of each shown document's gradient; twin of the loop in `pdgd.pdgd_gradient`."""
+    last = n_shown - 1
+    while not clicked[last]:
+        last -= 1
+    pulls[:n_shown] = _ZERO
+    log_mass_left(scores, length, places, n_shown, left)
+    is_any = False
+    for a in range(min(last + 2, n_shown)):
+        for b in range(a + 1, min(last + 2, n_shown)):
+            if clicked[a] != clicked[b]:
+                ratio = _ONE
+                for i in range(a + 1, b + 1):
+                    share = np.exp(scores[places[a]] - left[i]) - np.exp(scores[places[b]] - left[i])
+                    ratio *= max(_ONE + share, _ZERO)
+                gap = np.exp(-abs(scores[places[a]] - scores[places[b]]))
+                pull = gap / (
+                    (_ONE + gap) * (_ONE + gap) * (_ONE + ratio)
+                )  # rho times the pair gradient [fpdgd, Eqs. 5, 6]
+                pulls[a] += pull if clicked[a] else -pull
+                pulls[b] += pull if clicked[b] else -pull
+                is_any = True
+    return is_any
+
+
+@njit(**_FLAGS)
+def log_mass_left(scores: Any, length: int, places: Any, n_shown: int, left: Any) -> None:
+    """left[:n_shown]; twin of `pdgd.log_mass_left`."""
+    is_hidden = np.ones(length, np.bool_)
+    most = np.float32(-np.inf)
+    for i in range(n_shown):
+        is_hidden[places[i]] = False
+    for d in range(length):
+        most = max(most, scores[d]) if is_hidden[d] else most
+    mass = _ZERO
+    for d in range(length):
+        mass += np.exp(scores[d] - most) if is_hidden[d] else _ZERO
+    below = most + np.log(mass) if length > n_shown else np.float32(-np.inf)
+    for i in range(n_shown - 1, -1, -1):
+        score = scores[places[i]]
+        low, high = min(below, score), max(below, score)
+        below = high + np.log(_ONE + np.exp(low - high))
+        left[i] = below
+
+
+@njit(**_SUMS)
+def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int) -> None:
+    """gradient += sum of pull * document; twin of `LinearRanker.score_gradient`."""
+    for i in range(n_shown):
+        if pulls[i] != 0:
+            for f in range(documents.shape[1]):
+                gradient[f] += pulls[i] * documents[places[i], f]
+
+
+@njit(**_SUMS)
+def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
+    for f in range(len(local)):
+        local[f] += rate * gradient[f]
+        gradient[f] = _ZERO
+
+
+@njit(**_SUMS)
+def add_update(total: Any, local: Any, params: Any, weight: Any) -> None:
+    for f in range(len(total)):
+        total[f] += weight * (local[f] - params[f])
+
+
+def _array(kind: Any, n_axes: int) -> Any:
+    """Why read-only: cached data sets are, and one signature for all callers is compiled once."""
+    return types.Array(kind, n_axes, "C", readonly=True)
+
+
+_f4, _i8 = types.float32, types.int64
+_SIGNATURE = types.Tuple((types.Array(_f4, 1, "C"), types.float64))(
+    *(_array(_f4, 1), _array(_f4, 2), _array(types.uint8, 1), _array(_i8, 1), _array(_i8, 1), _array(_f4, 1)),
+    *(_array(_f4, 1), _array(_f4, 1), _array(_f4, 1), _array(types.uint32, 1), _i8),
+    *(_array(_i8, 1), _array(_i8, 1), _array(_f4, 1), _f4, _i8),
+)
+
+
+@njit(_SIGNATURE, **_FLAGS)
+def learn_clients(
+    params: Any,  # [p] the ranker that everybody has
+    features: Any,  # [n_documents, p]
+    grades: Any,  # [n_documents]
+    starts: Any,  # [n_queries]
+    lengths: Any,  # [n_queries]
+    ideals: Any,  # [n_queries] DCG@k of the best list
+    examine: Any,  # [k] click table
+    click: Any,  # [n_grades]
+    stop: Any,  # [n_grades]
+    key: Any,  # [2] of the cell
+    round: int,
+    ids: Any,  # [n] clients
+    n_interactions: Any,  # [n]
+    weights: Any,  # [n] in the sum; 0: the update never arrives
+    rate: Any,  # learning rate
+    batch: int,  # gradients summed at the same weights; 1 on a client
+) -> Any:
+    """(sum of weight * update [p] in float32, sum over clients of the mean nDCG of what they saw)."""
+    k, longest = len(examine), np.max(lengths)
+    total, quality = np.zeros(len(params), np.float32), 0.0
+    local, gradient = np.empty(len(params), np.float32), np.zeros(len(params), np.float32)
+    scores, draws = np.empty(longest, np.float32), np.empty(max(longest, k) + 1, np.float32)
+    places, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
+    clicked, left = np.empty(k, np.bool_), np.empty(k, np.float32)
+    for row in range(len(ids)):
+        local[:] = params
+        shown_quality = 0.0
+        for interaction in range(n_interactions[row]):
+            name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
+            query = first_word(derive(key, _QUERY, name)) % np.uint32(len(starts))
+            begin, length = starts[query], lengths[query]
+            documents = features[begin : begin + length]
+            score_documents(local, documents, scores)
+            fill_uniform(draws, length, derive(key, _SHOW, name))
+            n_shown = sample_places(scores, draws, length, k, places)
+            shown_quality += dcg(grades, begin, places, n_shown) / ideals[query] if ideals[query] > 0 else 0.0
+            fill_uniform(draws, k, derive(key, _CLICK, name))
+            would = click_places(grades, begin, places, n_shown, draws, examine, click, clicked)
+            if would:
+                fill_uniform(draws, k, derive(key, _STOP, name))
+                stop_reading(grades, begin, places, n_shown, draws, stop, clicked)
+                if pull_pairs(scores, length, places, n_shown, clicked, left, pulls):
+                    add_gradient(gradient, documents, places, pulls, n_shown)
+            if (interaction + 1) % batch == 0:
+                apply_gradient(local, gradient, rate)
+        quality += shown_quality / n_interactions[row]
+        add_update(total, local, params, np.float32(weights[row]))
+    return total, quality
