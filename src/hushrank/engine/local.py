@@ -5,6 +5,7 @@ Shapes: n rows (a row is one client of one cell, cell by cell), k shown document
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
 from hushrank.learners.pdgd_fast import preference_weights
 from hushrank.metrics.ndcg_fast import shown_ndcg
+from hushrank.rankers.linear_fast import FastLinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.mlp_fast import FastMlpRanker
 from hushrank.rankers.policy_fast import sample_ranking
@@ -78,39 +80,38 @@ def show_lists(
     method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any
 ) -> Shown:
     """Rank and sample, tile by tile: rows sorted by list length, a tile padded to the width its longest list needs."""
+    branches = [partial(show_padded, method, shape, queries, width=width) for width in shape.widths]
+    if shape.n_tiles == 1 and len(branches) == 1:
+        return branches[0](params, starts, lengths, keys)
     n = len(lengths)
     order = jnp.argsort(lengths, stable=True)
-    order = jnp.concatenate(
-        [jnp.full(shape.n_tiles * shape.tile - n, order[0]), order]
-    )  # Why: the shortest list pads the first tile
-    widths = jnp.asarray(shape.widths)
+    missing = jnp.full(shape.n_tiles * shape.tile - n, order[0])  # Why: the shortest list pads the first tile
+    order = jnp.concatenate([missing, order])
 
     def show_tile(rows: Any) -> Shown:
-        longest = lengths[rows[-1]]
-        branches = [lambda *a, w=width: show_padded(method, queries, *a, width=w) for width in shape.widths]
         inputs = (params[rows], starts[rows], lengths[rows], keys[rows])
-        return branches[0](*inputs) if len(branches) == 1 else lax.switch(jnp.sum(longest > widths), branches, *inputs)
+        return lax.switch(jnp.sum(lengths[rows[-1]] > jnp.asarray(shape.widths)), branches, *inputs)
 
-    tiles = order.reshape(shape.n_tiles, shape.tile)
-    shown = lax.map(show_tile, tiles) if shape.n_tiles > 1 else jax.tree.map(lambda x: x[None], show_tile(tiles[0]))
+    shown = lax.map(show_tile, order.reshape(shape.n_tiles, shape.tile))
     back = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[back], shown)
 
 
 def show_padded(
-    method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
+    method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
 ) -> Shown:
     """Lists of at most `width` candidates."""
     candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
     where = jnp.arange(width) < lengths[:, None]
     scores = jax.vmap(fast_ranker(method).score)(params, queries.features[candidates])
-    places = sample_ranking(scores, draw_uniform(keys, width), where=where, k=method.k)
-    is_hidden = where & ~jax.vmap(lambda place: jnp.zeros(width, bool).at[place].set(True))(places)
+    places, is_shown = sample_ranking(
+        scores, draw_uniform(keys, width), where=where, k=method.k, by_counting=shape.by_counting
+    )
     return Shown(
         documents=jnp.take_along_axis(candidates, places, axis=1),
         is_shown=jnp.arange(method.k) < lengths[:, None],
         scores=jnp.take_along_axis(scores, places, axis=1),
-        tail=jax.nn.logsumexp(jnp.where(is_hidden, scores, -jnp.inf), axis=1),
+        tail=jax.nn.logsumexp(jnp.where(where & ~is_shown, scores, -jnp.inf), axis=1),
     )
 
 
@@ -130,4 +131,4 @@ def gradients(method: Method, queries: Queries, params: Any, shown: Shown, is_cl
 
 def fast_ranker(method: Method) -> Any:
     """The ranker for JAX arrays."""
-    return FastMlpRanker(method.ranker) if isinstance(method.ranker, MlpRanker) else method.ranker
+    return FastMlpRanker(method.ranker) if isinstance(method.ranker, MlpRanker) else FastLinearRanker()

@@ -50,6 +50,7 @@ class Shape:
     tile: int  # lists per tile
     n_tiles: int
     widths: tuple[int, ...]  # list lengths that tiles are padded to, ascending
+    by_counting: bool  # whether lists are ranked by comparing all pairs: what a GPU likes
     n_documents: int  # rows of the padded feature matrix
     n_queries: int
 
@@ -92,6 +93,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str) -> Plan:
         tile=tile,
         n_tiles=-(-block * n_cells // tile),
         widths=list_widths(setting, platform),
+        by_counting=platform == "gpu",
         n_documents=len(folds) * max(train.n_documents for train in trains),
         n_queries=len(folds) * max(train.n_queries for train in trains),
     )

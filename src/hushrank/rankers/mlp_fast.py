@@ -1,4 +1,4 @@
-"""The JAX twin of `mlp.py`. (`linear.py` needs none: its two products are the same text for both kinds of array.)"""
+"""The JAX twin of `mlp.py`."""
 
 from __future__ import annotations
 
