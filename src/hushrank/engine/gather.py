@@ -22,6 +22,7 @@ class Queries(NamedTuple):
     """The training queries of a batch's folds, end to end: each fold once, however many cells use it."""
 
     features: Any  # [n_documents, n_features]
+    columns: Any  # n_features times [n_documents], or None
     grades: Any  # [n_documents]
     starts: Any  # [n_queries] first document
     lengths: Any  # [n_queries]
@@ -67,6 +68,7 @@ def gather_queries(setting: Setting, plan: Plan) -> Queries:
     np.concatenate([train.features for train in trains], out=features[: sum(train.n_documents for train in trains)])
     return Queries(
         features=features,
+        columns=tuple(np.ascontiguousarray(features.T)) if plan.shape.by_column else None,
         grades=_padded([train.grades for train in trains], plan.shape.n_documents, np.int32),
         starts=_padded(starts, plan.shape.n_queries, np.int32),
         lengths=_padded([train.lengths for train in trains], plan.shape.n_queries, np.int32),

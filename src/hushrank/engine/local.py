@@ -80,7 +80,7 @@ def show_lists(
     method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any
 ) -> Shown:
     """Rank and sample, tile by tile: rows sorted by list length, a tile padded to the width its longest list needs."""
-    branches = [partial(show_padded, method, shape, queries, width=width) for width in shape.widths]
+    branches = [partial(show_padded, method, queries, width=width) for width in shape.widths]
     if shape.n_tiles == 1 and len(branches) == 1:
         return branches[0](params, starts, lengths, keys)
     n = len(lengths)
@@ -98,21 +98,29 @@ def show_lists(
 
 
 def show_padded(
-    method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
+    method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
 ) -> Shown:
     """Lists of at most `width` candidates."""
     candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
     where = jnp.arange(width) < lengths[:, None]
-    scores = jax.vmap(fast_ranker(method).score)(params, queries.features[candidates])
-    places, is_shown = sample_ranking(
-        scores, draw_uniform(keys, width), where=where, k=method.k, by_counting=shape.by_counting
-    )
+    scores = score_candidates(method, queries, params, candidates)
+    places, is_hidden = sample_ranking(scores, draw_uniform(keys, width), where=where, k=method.k)
     return Shown(
         documents=jnp.take_along_axis(candidates, places, axis=1),
         is_shown=jnp.arange(method.k) < lengths[:, None],
         scores=jnp.take_along_axis(scores, places, axis=1),
-        tail=jax.nn.logsumexp(jnp.where(where & ~is_shown, scores, -jnp.inf), axis=1),
+        tail=jax.nn.logsumexp(jnp.where(is_hidden, scores, -jnp.inf), axis=1),
     )
+
+
+def score_candidates(method: Method, queries: Queries, params: Any, candidates: Any) -> Any:
+    """[n, width] scores; where the features also lie column by column, one column after another, as a GPU likes it."""
+    if queries.columns is None:
+        return jax.vmap(fast_ranker(method).score)(params, queries.features[candidates])
+    scores = jnp.zeros(candidates.shape)
+    for feature, column in enumerate(queries.columns):
+        scores = scores + column[candidates] * params[:, feature, None]
+    return scores
 
 
 def receive_clicks(cells: Cells, rows: Rows, shown: Shown, grades: Any, keys: Any) -> Any:

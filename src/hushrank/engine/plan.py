@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushrank.engine.setting import Setting
+from hushrank.rankers.linear import LinearRanker
 from hushrank.types import Array
 
 CHUNK = 256  # Why: most rounds in one call; between calls the host looks at clock, signals and progress
@@ -29,6 +30,7 @@ _WIDTHS = {
     "cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0),
     "gpu": (1.0,),
 }  # Why: quantiles of the lengths; each costs compilation
+_COLUMNS = 256  # Why: each column is a term of the program's text
 
 
 class Cell(NamedTuple):
@@ -50,7 +52,7 @@ class Shape:
     tile: int  # lists per tile
     n_tiles: int
     widths: tuple[int, ...]  # list lengths that tiles are padded to, ascending
-    by_counting: bool  # whether lists are ranked by comparing all pairs: what a GPU likes
+    by_column: bool  # whether the features lie column by column too: neighbouring threads read neighbouring numbers
     n_documents: int  # rows of the padded feature matrix
     n_queries: int
 
@@ -84,6 +86,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str) -> Plan:
     fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // n_cells)
     n_blocks = -(-n_rows // fits)
     block = -(-n_rows // n_blocks)
+    is_linear = isinstance(setting.method.ranker, LinearRanker)
     tile = min(_TILE[platform], block * n_cells)
     shape = Shape(
         n_cells=n_cells,
@@ -93,7 +96,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str) -> Plan:
         tile=tile,
         n_tiles=-(-block * n_cells // tile),
         widths=list_widths(setting, platform),
-        by_counting=platform == "gpu",
+        by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
         n_documents=len(folds) * max(train.n_documents for train in trains),
         n_queries=len(folds) * max(train.n_queries for train in trains),
     )
