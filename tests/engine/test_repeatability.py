@@ -68,7 +68,7 @@ def test_a_run_stopped_after_any_checkpoint_resumes_to_the_same_bits(
         options = Options(engine=engine, checkpoints=tmp_path, checkpoint_seconds=0.0, identity=f"stop {stop_after}")
         with pytest.raises(RuntimeError, match="pulled the plug"):
             simulate(setting, replace(options, saved=Plug(stop_after)))
-        saved = load_progress(tmp_path / "batch-000.safetensors", identity=f"{options.identity}-{engine}-cpu")
+        saved = load_progress(tmp_path / "batch-000.safetensors", identity=f"{options.identity}-{engine}-cpu1")
         assert saved is not None and 0 < saved.round < 6
         resumed, _ = simulate(setting, options)
         assert_same_bits(resumed, whole)

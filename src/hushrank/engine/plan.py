@@ -46,7 +46,9 @@ class Shape:
     """The fixed sizes of one program."""
 
     n_cells: int
+    n_devices: int  # that the clients are divided among
     n_rows: int  # clients (or interactions of a central batch) of one cell behind one step of the server
+    share: int  # of these on one device
     block: int  # of these held at once; the last block is padded
     n_blocks: int
     tile: int  # lists per tile
@@ -66,7 +68,7 @@ class Plan:
     shape: Shape
 
 
-def make_plans(setting: Setting, *, platform: str) -> tuple[Plan, ...]:
+def make_plans(setting: Setting, *, platform: str, n_devices: int = 1) -> tuple[Plan, ...]:
     """One plan per batch; batches are as equal as can be, so that they share compiled programs."""
     cells = [
         Cell(user, fold, repeat)
@@ -76,21 +78,26 @@ def make_plans(setting: Setting, *, platform: str) -> tuple[Plan, ...]:
     ]
     most = max(1, min(_ROWS // setting.method.rows_per_update, _CELLS))
     size = -(-len(cells) // -(-len(cells) // most))
-    return tuple(make_plan(setting, tuple(cells[i : i + size]), platform) for i in range(0, len(cells), size))
+    return tuple(
+        make_plan(setting, tuple(cells[i : i + size]), platform, n_devices) for i in range(0, len(cells), size)
+    )
 
 
-def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str) -> Plan:
+def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_devices: int) -> Plan:
     folds = tuple(sorted({cell.fold for cell in cells}))
     trains = [fold.train for fold in setting.dataset.folds]
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
     fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // n_cells)
-    n_blocks = -(-n_rows // fits)
-    block = -(-n_rows // n_blocks)
+    share = -(-n_rows // n_devices)
+    n_blocks = -(-share // fits)
+    block = -(-share // n_blocks)
     is_linear = isinstance(setting.method.ranker, LinearRanker)
     tile = min(_TILE[platform], block * n_cells)
     shape = Shape(
         n_cells=n_cells,
+        n_devices=n_devices,
         n_rows=n_rows,
+        share=share,
         block=block,
         n_blocks=n_blocks,
         tile=tile,

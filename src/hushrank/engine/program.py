@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from hushrank.aggregation.mean import MeanState, mean_finish
 from hushrank.engine.gather import (
@@ -32,27 +33,41 @@ from hushrank.engine.setting import Method, Setting
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
+_CLIENTS = "clients"  # the axis that devices divide
 _PROGRAMS: dict[Any, Any] = {}
 _COMPILING = threading.Lock()
 
 
-def compile_rounds(setting: Setting, plan: Plan, *, device: Any) -> Advance:
+def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     """`advance(state, first, n)` for n <= CHUNK rounds, compiled once per method and shapes, whatever the batches."""
     arrays = (gather_queries(setting, plan), gather_cells(setting, plan), initial_state(setting, plan))
-    queries, cells, start = jax.device_put(arrays, device)
-    with jax.default_device(device):
-        program = compile_program(setting.method, plan.shape, queries, cells, start)
+    place = find_place(plan.shape, platform)
+    queries, cells, start = jax.device_put(arrays, place)
+    program = compile_program(setting.method, plan.shape, queries, cells, start, place)
 
     def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
-        new, seen = program(queries, cells, state, np.int32(first), np.int32(n))
+        numbers = jax.device_put((np.int32(first), np.int32(n)), place)
+        new, seen = program(queries, cells, jax.device_put(state, place), *numbers)
         return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
 
     return advance
 
 
-def compile_program(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State) -> Any:
-    example = (queries, cells, state, jnp.int32(1), jnp.int32(1))
-    layout = tuple((leaf.shape, leaf.dtype, leaf.device) for leaf in jax.tree.leaves(example))
+def find_place(shape: Shape, platform: str) -> Any:
+    """One device, or a copy on each of several."""
+    if shape.n_devices == 1:
+        return SingleDeviceSharding(jax.devices(platform)[0])
+    return NamedSharding(_mesh(shape, platform), PartitionSpec())
+
+
+@cache
+def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
+    return Mesh(np.array(jax.devices(platform)[: shape.n_devices]), (_CLIENTS,))
+
+
+def compile_program(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, place: Any) -> Any:
+    example = (queries, cells, state, *jax.device_put((np.int32(1), np.int32(1)), place))
+    layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
     with _COMPILING:
         if (method, shape, layout) not in _PROGRAMS:
             _PROGRAMS[method, shape, layout] = jax.jit(partial(run_rounds, method, shape)).lower(*example).compile()
@@ -116,13 +131,46 @@ def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Any
 def aggregate_cohort(
     method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, cohort: Any, round: Any, update: Any
 ) -> tuple[MeanState, Seen]:
-    """The weighted sum [C, p] of what arrives, and what was shown: block after block, in order."""
+    """The weighted sum [C, p] of what arrives, and what was shown; the clients divided among the devices."""
+
+    def aggregate(device: Any, *arrays: Any) -> tuple[MeanState, Seen]:
+        return aggregate_share(method, shape, *arrays, first=device * shape.share)
+
+    arrays = (queries, cells, params, cohort, jnp.asarray(round), jnp.asarray(update))
+    if shape.n_devices == 1:
+        return aggregate(0, *arrays)
+
+    def on_each_device(*arrays: Any) -> tuple[MeanState, Seen]:
+        return lax.psum(aggregate(lax.axis_index(_CLIENTS), *arrays), _CLIENTS)
+
+    everywhere = PartitionSpec()
+    divided = jax.shard_map(
+        on_each_device, mesh=_mesh(shape), in_specs=everywhere, out_specs=everywhere, check_vma=False
+    )
+    summed: tuple[MeanState, Seen] = divided(*arrays)
+    return summed
+
+
+def aggregate_share(
+    method: Method,
+    shape: Shape,
+    queries: Queries,
+    cells: Cells,
+    params: Any,
+    cohort: Any,
+    round: Any,
+    update: Any,
+    *,
+    first: Any,
+) -> tuple[MeanState, Seen]:
+    """One device's clients, from place `first` of the cohort on: block after block, in order."""
 
     def add_block(block: Any, carry: tuple[MeanState, Seen]) -> tuple[MeanState, Seen]:
         mean, seen = carry
-        place = block * shape.block + jnp.arange(shape.block)
+        within = block * shape.block + jnp.arange(shape.block)
+        place, is_there = first + within, (within < shape.share) & (first + within < shape.n_rows)
         ids = cohort[:, jnp.minimum(place, shape.n_rows - 1)]
-        rows = describe_rows(method, cells, ids, place, is_there=place < shape.n_rows, round=round, update=update)
+        rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
         delta, quality = learn_locally(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
         searches = rows.n_interactions.reshape(ids.shape)
         weight = jnp.where(answers(method, cells, ids, round), searches, 0)

@@ -15,7 +15,6 @@ from hushrank.engine.device import (
     ENGINES,
     choose_platform,
     describe_platform,
-    find_device,
     has_numba,
     import_jax,
 )
@@ -43,6 +42,7 @@ class Options:
     """How a simulation is carried out. Nothing here changes a bit of the result, device and engine apart."""
 
     device: str = "auto"  # auto, cpu or gpu
+    devices: int | None = None  # that the clients are divided among; None: every GPU, one processor
     engine: str = "auto"  # numba (fused loop), xla (JAX), auto; equal to rounding
     workers: int | None = None  # threads; None: one per processor
     memory_limit: int | None = None  # bytes; batches that do not fit together run one after another
@@ -72,7 +72,7 @@ def simulate(setting: Setting, options: Options | None = None) -> tuple[list[Cel
     """Train every cell of the setting; the results, and the device that computed them."""
     options = options or Options()
     platform = choose_platform(options.device)
-    plans = make_plans(setting, platform=platform)
+    plans = make_plans(setting, platform=platform, n_devices=count_devices(options, platform))
     progress = run_batches(setting, plans, options, platform)
     results = [
         read_cell(setting, cell, done, column)
@@ -102,7 +102,7 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, pla
             )
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
-        identity = f"{options.identity}-{engine}-{platform}"
+        identity = f"{options.identity}-{engine}-{platform}{plans[number].shape.n_devices}"
         watch = Watch(stop, report, path, options.checkpoint_seconds, identity, options.saved)
         return train_batch(setting, plans[number], examiners, watch, make_advance)
 
@@ -122,7 +122,7 @@ def name_engine(setting: Setting, options: Options, platform: str) -> str:
     """`numba`, the fused loop, where it can be used; `xla` elsewhere; or what was asked for."""
     if options.engine not in ENGINES:
         raise ValueError(f"engine is {options.engine!r}, must be one of {', '.join(ENGINES)}.")
-    can_fuse = platform == "cpu" and is_fusable(setting.method)
+    can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
     if options.engine == "numba" and not (can_fuse and has_numba()):
         raise ValueError("engine=numba needs numba, a processor and a linear ranker: use --engine xla.")
     return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
@@ -137,7 +137,18 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
     import_jax()
     from hushrank.engine.program import compile_rounds
 
-    return partial(compile_rounds, device=find_device(platform))
+    return partial(compile_rounds, platform=platform)
+
+
+def count_devices(options: Options, platform: str) -> int:
+    """How many devices the clients are divided among."""
+    if options.devices is None and platform == "cpu":
+        return 1
+    n_present = len(import_jax().devices(platform))
+    n_devices = n_present if options.devices is None else options.devices
+    if not 1 <= n_devices <= n_present:
+        raise ValueError(f"devices is {n_devices}, must be from 1 to {n_present}, the number that JAX sees.")
+    return n_devices
 
 
 def count_workers(setting: Setting, plans: tuple[Plan, ...], options: Options) -> int:

@@ -32,6 +32,7 @@ class RunOptions:
     resume: bool = False
     start: Path | None = None  # an exported ranker to begin with
     device: str = "auto"
+    devices: int | None = None  # that the clients are divided among
     engine: str = "auto"  # numba, xla, auto
     workers: int | None = None
     memory_limit: int | None = None  # bytes
@@ -89,6 +90,7 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
 def engine_options(options: RunOptions) -> Options:
     return Options(
         device=options.device,
+        devices=options.devices,
         engine=options.engine,
         workers=options.workers,
         memory_limit=options.memory_limit,
