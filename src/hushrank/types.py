@@ -5,7 +5,6 @@ Shapes: the last axis is the list; `n_documents` counts those of a whole query s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -135,7 +134,3 @@ class User(Protocol):
 
     def __call__(self, grades: Array, click_draws: Array, stop_draws: Array) -> Array:
         """[k] True where clicked, from the grades of the shown documents and uniform draws of the same shape."""
-
-
-Aggregate: TypeAlias = Callable[[list[PrivateUpdate]], Array]
-Privatise: TypeAlias = Callable[[DenseUpdate], PrivateUpdate]

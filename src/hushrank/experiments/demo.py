@@ -17,7 +17,7 @@ def demo_recipes(*, seed: int = 0) -> dict[str, Recipe]:
     return {
         "central PDGD": change_recipe(NAMED["pdgd"], same),
         "FPDGD": change_recipe(NAMED["fpdgd"], same),
-        "FPDGD, server step": change_recipe(NAMED["fpdgd"], same | {"server_optimiser": "momentum"}),
+        "FPDGD with server step": change_recipe(NAMED["fpdgd"], same | {"server_optimiser": "momentum"}),
     }
 
 
