@@ -1,0 +1,174 @@
+"""Write docs/performance.md from the measurements in docs/benchmarks.
+
+    python -m benchmarks.page            write it
+    python -m benchmarks.page --check    exit with 1 when it is stale
+
+`python -m benchmarks.measure` takes the measurements. `h200.json`, the output of `hushrank bench --json` on that GPU,
+may be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.roofline import describe_gpu_limits, describe_limits
+from benchmarks.scale import format_table
+
+DATA = Path(__file__).parents[1] / "docs" / "benchmarks"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+NOTE = "<!-- Written by benchmarks/page.py from docs/benchmarks. Measure again, then run it again. -->"
+
+# Interactions per CPU-second of the published code, training only, on one core of a machine like ours.
+PUBLISHED = {
+    "fpdgd-mq2007-like-1000x4": (1400, 1900),
+    "fpdgd-mq2007-like-10x5x15": (1400, 1900),
+    "fpdgd-mslr-like-1000x2": (600, 1400),
+    "fpdgd-mq2007-like-1000x4-mlp64": (1200, 1500),
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    chosen = parser.parse_args(arguments)
+    text = describe_performance(chosen.data)
+    is_stale = not chosen.page.exists() or chosen.page.read_text(encoding="utf-8") != text
+    if chosen.check and is_stale:
+        print(f"{chosen.page.name} is stale: run python -m benchmarks.page and commit what it writes.")
+    elif is_stale:
+        chosen.page.write_text(text, encoding="utf-8")
+    return int(chosen.check and is_stale)
+
+
+def describe_performance(data: Path) -> str:
+    """The whole page."""
+    processor, scale, reader, limits = (read(data, name) for name in ("processor", "scale", "reader", "limits"))
+    rows = processor["benchmarks"]
+    parts = [NOTE, "# Performance", _INTRODUCTION, "## The processor", format_benchmarks(rows), _COLUMNS, _PUBLISHED]
+    parts += describe_gpu(data)
+    parts += ["## From a thousand clients to a million", _SCALE, format_table(scale["scale"])]
+    parts.append(describe_growth(scale["scale"]))
+    parts += ["## Reading files", describe_reader(reader)]
+    parts += ["## How far from the limit", *describe_limits(rows, limits), *describe_h200_limits(data)]
+    parts += ["## How the numbers were taken", _METHOD]
+    return "\n\n".join(parts) + "\n"
+
+
+def read(data: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((data / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def format_benchmarks(rows: list[dict[str, Any]]) -> str:
+    header = (
+        "| benchmark | engine | per CPU-second | per second | lowest to highest | times published | ready in | memory |"
+    )
+    lines = [
+        f"| `{row['name']}` | `{row['engine']}` | {row['interactions_per_cpu_second']:,} | "
+        f"{row['interactions_per_second']:,} | {row['spread_per_second'][0]:,} to {row['spread_per_second'][1]:,} | "
+        f"{compare_with_published(row)} | {row['compile_s']} s | {row['peak_memory_mb']:,} MB |"
+        for row in rows
+    ]
+    return "\n".join([header, "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |", *lines])
+
+
+def compare_with_published(row: dict[str, Any]) -> str:
+    if row["name"] not in PUBLISHED:
+        return ""
+    low, high = (row["interactions_per_cpu_second"] / speed for speed in reversed(PUBLISHED[row["name"]]))
+    return f"{low:.0f} to {high:.0f}"
+
+
+def describe_gpu(data: Path) -> list[str]:
+    """The GPU's table, or that there is none."""
+    title = "## A GPU"
+    if not (data / "h200.json").exists():
+        return [
+            title,
+            "No measurement on a GPU lies beside this page yet: `hushrank bench --device gpu --json` takes it.",
+        ]
+    rows = read(data, "h200")["benchmarks"]
+    lines = [
+        f"| `{row['name']}` | {row['interactions_per_second']:,} | "
+        f"{row['spread_per_second'][0]:,} to {row['spread_per_second'][1]:,} | {row['compile_s']} s | {row['device']} |"
+        for row in rows
+    ]
+    header = [
+        "| benchmark | per second | lowest to highest | ready in | device |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    return [title, "\n".join([*header, *lines])]
+
+
+def describe_h200_limits(data: Path) -> list[str]:
+    return describe_gpu_limits(read(data, "h200")["benchmarks"]) if (data / "h200.json").exists() else []
+
+
+def describe_growth(rows: list[dict[str, Any]]) -> str:
+    """How time grows with the clients, engine by engine."""
+    sentences = []
+    for engine in dict.fromkeys(row["engine"] for row in rows):
+        ours = [row for row in rows if row["engine"] == engine]
+        steps = [large["seconds"] / small["seconds"] for small, large in pairwise(ours)]
+        clients = ours[-1]["n_clients"] // ours[0]["n_clients"]
+        sentences.append(
+            f"With `{engine}`, {clients:,} times the clients take {ours[-1]['seconds'] / ours[0]['seconds']:,.0f} "
+            f"times the time, and each tenfold step {min(steps):.1f} to {max(steps):.1f} times."
+        )
+    return " ".join(sentences)
+
+
+def describe_reader(reader: dict[str, Any]) -> str:
+    return (
+        f"A LETOR file of {reader['megabytes']:,.0f} MB ({reader['n_documents']:,} documents, {reader['n_features']} "
+        f"features, dense, six decimals) is read in {reader['seconds']} s on one core: "
+        f"**{reader['megabytes_per_second']:.0f} MB per second**. The whole process peaks at "
+        f"{reader['peak_memory_mb']:,.0f} MB, {reader['peak_over_arrays']} times the arrays. `load_dataset` takes "
+        f"{reader['first_load_s']} s the first time, digests and writing the cache included, and "
+        f"**{reader['second_load_s']} s** the second time, from the cache (imports excluded, files in the page cache)."
+    )
+
+
+_INTRODUCTION = """\
+How fast the [simulator](engine.md) is, what it costs in memory, and how far it is from what the hardware could do.
+An *interaction* is one person's search: a query is drawn, its documents are scored, a list is sampled, shown and
+clicked on, and the client learns. `hushrank bench` measures the same on your machine."""
+
+_COLUMNS = """\
+Two shared cores of an AMD EPYC (Zen 3, AVX2). `1000x4` is 1,000 clients with 4 interactions a round, `10x5x15`
+fifteen trainings of 10 clients with 5 interactions in one program, `mlp64` a network with 64 hidden units, all
+others are linear. *Ready in* is the time until the first round is done: the first row compiles the loop, which later
+ones find in the cache on the disk, and the network compiles a program. *Memory* is the largest resident size of the
+whole process, data and libraries included."""
+
+_PUBLISHED = """\
+*Times published* compares with the published code, measured on one core of a two-core machine, training only: 1,400
+to 1,900 interactions per CPU-second for FPDGD on data in the shape of MQ2007, 1,200 to 1,500 for the network, 600 to
+1,400 in the shape of MSLR."""
+
+_SCALE = """\
+One round in which every client makes one search, `mq2007-like`, linear, each size in a process of its own. Clients
+are worked on in blocks, so memory hardly grows with their number."""
+
+_METHOD = """\
+- **Equal answers first.** A benchmark runs one round and the same round [plainly](round.md), and refuses to time an
+  engine whose parameters differ by 2e-5 or more.
+- **Training only, after compilation.** Timed are whole rounds: the named draws, queries, lists, clicks, learning,
+  aggregation and online nDCG. Reading data, compiling, offline evaluation and checkpoints are not.
+- **Median of seven** timings of about a second, after a warm-up, with the lowest and the highest beside it. The
+  machine is shared and virtual: expect a fifth more or less from one hour to the next.
+- **CPU-seconds** are those of all threads of the process, so that a second core does not count as speed.
+- Everything is generated data of a fixed seed, and each row of the processor's tables comes from a process of its
+  own. `python -m benchmarks.measure` takes all numbers of this page but the GPU's, as JSON in `docs/benchmarks`, and
+  a test fails when the page does not follow from these files."""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

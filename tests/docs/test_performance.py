@@ -1,0 +1,57 @@
+"""docs/performance.md follows from the measurements beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shown_blocks import ROOT
+
+DATA = ROOT / "docs" / "benchmarks"
+
+
+def run_page(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.page", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A copy of the measurements."""
+    return Path(shutil.copytree(DATA, tmp_path / "benchmarks"))
+
+
+def test_the_performance_page_follows_from_its_measurements() -> None:
+    done = run_page("--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_is_stale_when_a_number_changes(data: Path) -> None:
+    found = json.loads((data / "processor.json").read_text())
+    found["benchmarks"][0]["interactions_per_cpu_second"] += 1
+    (data / "processor.json").write_text(json.dumps(found))
+    done = run_page("--check", "--data", data)
+    assert done.returncode == 1 and "performance.md is stale" in done.stdout
+
+
+def test_a_gpu_has_its_tables_and_may_be_missing(data: Path, tmp_path: Path) -> None:
+    (data / "h200.json").unlink(missing_ok=True)
+    assert run_page("--data", data, "--page", tmp_path / "without.md").returncode == 0
+    assert "No measurement on a GPU" in (tmp_path / "without.md").read_text()
+    row = json.loads((data / "processor.json").read_text())["benchmarks"][0]
+    row |= {"interactions_per_second": 43_000_000, "device": "gpu (NVIDIA H200)", "engine": "xla"}
+    (data / "h200.json").write_text(json.dumps({"benchmarks": [row]}))
+    assert run_page("--data", data, "--page", tmp_path / "with.md").returncode == 0
+    text = (tmp_path / "with.md").read_text()
+    # 43 million x 69623 / 1692 documents x 46 features x 4 bytes = 326 GB per second, of 4.3 TB
+    assert "gpu (NVIDIA H200)" in text and "| 43,000,000 | 568 million | 7.6 % |" in text
+
+
+def test_the_table_of_sizes_keeps_its_promise() -> None:
+    rows = json.loads((DATA / "scale.json").read_text())["scale"]
+    assert {row["n_clients"] for row in rows} == {10**3, 10**4, 10**5, 10**6}
+    assert max(row["peak_memory_mb"] for row in rows) < 4000
