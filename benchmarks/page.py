@@ -155,7 +155,8 @@ to 1,900 interactions per CPU-second for FPDGD on data in the shape of MQ2007, 1
 
 _SCALE = """\
 One round in which every client makes one search, `mq2007-like`, linear, each size in a process of its own. Clients
-are worked on in blocks, so memory hardly grows with their number."""
+are worked on in blocks, so memory hardly grows with their number. The rows of `xla` were taken while
+other work ran on the machine."""
 
 _METHOD = """\
 - **Equal answers first.** A benchmark runs one round and the same round [plainly](round.md), and refuses to time an
