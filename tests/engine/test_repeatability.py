@@ -102,6 +102,7 @@ def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.Mo
 
 def test_threads_within_a_batch_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "_BLOCK", 3)
+    monkeypatch.setattr(fused, "_WORTH_HANDING_OVER", 1)
     setting = tiny_setting(population=Population(20, (2,)), users=("perfect",), n_folds=1)
     alone, _ = simulate(setting, Options(engine="numba", workers=1))
     many, _ = simulate(setting, Options(engine="numba", workers=4))

@@ -22,6 +22,7 @@ from hushrank.engine.setting import Method, Setting
 from hushrank.types import Array
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
+_WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
 def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
@@ -29,6 +30,8 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     fixed = [_fixed_arguments(setting, cell) for cell in plan.cells]
     keys = [cell_key(setting, cell) for cell in plan.cells]
     method = setting.method
+    searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
+    threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
     def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
         quality, searches = np.zeros((n, len(fixed)), np.float32), np.zeros((n, len(fixed)), np.int32)
