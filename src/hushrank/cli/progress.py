@@ -73,16 +73,14 @@ class ProgressDisplay:
 
 
 def make_bar() -> Any:
+    """Columns of fixed width, so that nothing jumps while it updates."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
 
-    columns = (
-        TextColumn("{task.description:<18}"),
-        BarColumn(bar_width=28),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[detail]}"),
-    )
-    return Progress(*columns, console=Console(stderr=True))
+    detail = TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=12), TaskProgressColumn(), detail)
+    return Progress(*columns, console=Console(stderr=True), expand=True)
 
 
 def describe_seconds(seconds: float) -> str:
