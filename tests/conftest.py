@@ -1,7 +1,4 @@
-"""One place for what tests share: the processor as device, a compilation cache, and tiny settings with few shapes.
-
-Compilation is what tests pay for, so the engine's tests use the three settings of `tiny_settings.py`.
-"""
+"""What tests share: the processor as device, and `tiny_settings.py`, whose few shapes keep compilation cheap."""
 
 from __future__ import annotations
 
