@@ -10,11 +10,12 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.named import named_user
 from hushrank.cohort import Population
 from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.round import Federation, run_round
+from hushrank.round import run_round
 from hushrank.types import Array, Dataset, Fold, QuerySet
 
 USERS = ("perfect", "navigational", "informational")
@@ -66,13 +67,9 @@ def tiny_setting(
 
 def run_plainly(setting: Setting, cell: Cell, n_rounds: int) -> tuple[Array, list[float]]:
     """The last parameters of a cell and each round's online nDCG, by `round.run_round`."""
-    method = setting.method
-    queries = setting.dataset.folds[cell.fold].train
-    federation = Federation(
-        method.ranker, setting.users[cell.user][1], queries, method.population, server_step=method.server_step
-    )
+    federation = make_federation(setting, cell)
     params = initial_params(setting, cell)
-    state, online = method.server_step.init(params), []
+    state, online = federation.server_step.init(params), []
     for round in range(1, n_rounds + 1):
         state, params, quality = run_round(federation, state, params, key=cell_key(setting, cell), round=round)
         online.append(quality)

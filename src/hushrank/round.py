@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushrank.aggregation.mean import mean_aggregate
+import numpy as np
+
+from hushrank.aggregation.named import aggregate_by
 from hushrank.aggregation.server_step import ServerState, ServerStep
+from hushrank.attacks.named import attack_by
 from hushrank.cohort import Population, answers, sample_cohort
-from hushrank.learners.pdgd import pdgd_gradient
+from hushrank.learners.named import LEARNERS
 from hushrank.metrics.ndcg import ndcg
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking
@@ -32,9 +35,14 @@ class Federation:
     user: User  # how people click
     queries: QuerySet  # what people search for
     population: Population
+    learner: str = "pdgd"  # how a client reads one interaction
     learning_rate: float = 0.1
-    server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
+    batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
     privatise: Callable[[DenseUpdate], PrivateUpdate] = send_openly
+    attack: str | None = None  # what malicious clients send instead
+    n_malicious: int = 0  # the clients with the lowest ids
+    aggregation: str = "mean"
+    server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
 
@@ -44,23 +52,23 @@ def run_round(
     """One round: the new server state, the new parameters, and the mean nDCG@k of the lists that people saw."""
     cohort = sample_cohort(federation.population, key, round)
     learnt = [learn(federation, params, client, key=key, round=round) for client in cohort]
-    sent = [
-        federation.privatise(update)
-        for client, (update, _) in zip(cohort, learnt, strict=True)
-        if answers(federation.population, key, round, client)
-    ]
     online = sum(quality for _, quality in learnt) / len(learnt)
+    arrives = [answers(federation.population, key, round, client) for client in cohort]
+    sent = [federation.privatise(update) for (update, _), arrived in zip(learnt, arrives, strict=True) if arrived]
     if not any(update.weight for update in sent):
         return state, params, online
-    mean = mean_aggregate(sent, n_params=len(params)).astype(params.dtype)
-    return (*federation.server_step(state, params, mean), online)  # Federated averaging [fpdgd, Algorithm 2]
+    if federation.attack is not None:
+        is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])
+        sent = attack_by(federation.attack, sent, is_malicious, params, key=stream(key, Purpose.ATTACK, round))
+    combined = aggregate_by(federation.aggregation, sent, n_params=len(params)).astype(params.dtype)
+    return (*federation.server_step(state, params, combined), online)  # Federated averaging [fpdgd, Algorithm 2]
 
 
 def learn(
     federation: Federation, params: Array, client: Client, *, key: Array, round: int
 ) -> tuple[DenseUpdate, float]:
     """What one client learns from its own searches, and the mean nDCG@k of the lists it showed [fpdgd, Algorithm 1]."""
-    local, quality = params, 0.0
+    local, gradient, quality = params, np.zeros_like(params), 0.0
     for interaction in range(client.n_interactions):
 
         def draw(purpose: Purpose, interaction: int = interaction) -> Array:
@@ -77,7 +85,9 @@ def learn(
         stop_draws = draw_uniform(draw(Purpose.STOP), len(ranking))
         is_clicked = federation.user(grades[ranking], click_draws, stop_draws)
 
-        gradient = pdgd_gradient(federation.ranker, local, features, scores, ranking, is_clicked)
-        local = local + federation.learning_rate * gradient
+        step = LEARNERS[federation.learner]
+        gradient = gradient + step(federation.ranker, local, features, scores, ranking, is_clicked)
+        if (interaction + 1) % federation.batch == 0:
+            local, gradient = local + federation.learning_rate * gradient, np.zeros_like(params)
         quality += ndcg(grades[ranking], grades, k=federation.k) / client.n_interactions
     return DenseUpdate(local - params, client.n_interactions), quality

@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     SYNTHETIC = 8  # generated data sets
     SHUFFLE = 9  # an order of things, for instance of the queries of a generated set
     BOOTSTRAP = 10  # resampling in statistics
+    ATTACK = 11  # what malicious clients make up
 
 
 def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:

@@ -112,6 +112,29 @@ class Parameter:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+class Gradient(Protocol):
+    """How a learner reads one interaction: the direction in which the parameters should move."""
+
+    def __call__(
+        self, ranker: Ranker, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array
+    ) -> Array:
+        """[n_params] from every candidate's features and scores, the list shown (indices) and the clicks on it."""
+
+
+class Rule(Protocol):
+    """How a server makes one update of many, all of them at once."""
+
+    def __call__(self, updates: Array, weights: Array) -> Array:
+        """[n_params] from [n_clients, n_params] updates and [n_clients] weights."""
+
+
+class Attack(Protocol):
+    """What malicious clients send instead of what they learnt."""
+
+    def __call__(self, updates: Array, is_malicious: Array, params: Array, *, key: Array) -> Array:
+        """[n_clients, n_params] the updates with those of the malicious clients replaced."""
+
+
 class Ranker(Protocol):
     """A scoring function of one flat vector. Plain rankers take NumPy arrays, fast ones JAX arrays."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hushrank.clicks.cascade import CascadeUser
-from hushrank.clicks.named import USER_NAMES, named_user, own_user
+from hushrank.clicks.named import USERS, cascade_user, named_user, own_user
 from hushrank.clicks.position import PositionUser
 from hushrank.clicks.table import ClickTable
 
@@ -33,7 +33,7 @@ def test_the_published_tables(name: str, n_grades: int) -> None:
 
 @pytest.mark.parametrize("n_grades", [2, 3, 5])
 def test_poison_is_perfect_reversed_and_never_stops(n_grades: int) -> None:
-    poison, perfect = (named_user(name, n_grades=n_grades) for name in ("poison", "perfect"))
+    poison, perfect = (cascade_user(name, n_grades) for name in ("poison", "perfect"))
     assert poison == CascadeUser(perfect.click[::-1], (0.0,) * n_grades)
 
 
@@ -50,7 +50,7 @@ def test_data_with_four_grades_take_the_table_of_five() -> None:
 
 def test_position_based_people_click_like_perfect_ones_where_they_look() -> None:
     assert named_user("pbm-0.5", n_grades=3) == PositionUser((0.0, 0.5, 1.0), eta=0.5)
-    assert [named_user(name, n_grades=3) for name in USER_NAMES if name.startswith("pbm")] == [
+    assert [named_user(name, n_grades=3) for name in USERS if name.startswith("pbm")] == [
         PositionUser((0.0, 0.5, 1.0), eta=eta) for eta in (0.0, 0.5, 1.0, 1.5, 2.0)
     ]
 
@@ -75,7 +75,9 @@ def test_a_recipe_brings_its_own_people() -> None:
     assert named_user("curious", n_grades=3, own_tables=OWN) == CascadeUser((0.5, 0.6, 0.7), (0.1, 0.1, 0.1))
     assert named_user("tired", n_grades=2, own_tables=OWN) == PositionUser((0.1, 0.8, 0.9), eta=1.5)
     renamed = {"perfect": OWN["curious"]}
-    assert named_user("perfect", n_grades=3, own_tables=renamed).click == (0.5, 0.6, 0.7)  # its own table comes first
+    assert named_user("perfect", n_grades=3, own_tables=renamed) == CascadeUser(
+        (0.5, 0.6, 0.7), (0.1, 0.1, 0.1)
+    )  # its own table comes first
 
 
 def test_own_tables_with_fewer_grades_than_the_data_are_refused() -> None:

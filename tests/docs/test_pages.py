@@ -13,7 +13,7 @@ import typer
 from shown_blocks import ROOT, run_page
 
 from hushrank.cli.main import app
-from hushrank.clicks.named import USER_NAMES, named_user
+from hushrank.clicks.named import USERS, cascade_user
 from hushrank.data.catalog import CATALOG
 from hushrank.data.shapes import SHAPES
 from hushrank.experiments.recipe import KEYS, NAMED
@@ -51,7 +51,7 @@ def test_the_generated_pages_are_those_of_the_code() -> None:
 
 def test_the_docs_name_every_command_recipe_key_user_and_data_set() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    names = [*NAMED, *KEYS, *USER_NAMES, *SHAPES, *CATALOG]
+    names = [*NAMED, *KEYS, *USERS, *SHAPES, *CATALOG]
     missing = [name for name in names if f"`{name}`" not in text]
     missing += [name for name in list_commands(typer.main.get_command(app)) if name not in text]
     assert not missing
@@ -65,7 +65,7 @@ def test_the_clicks_page_shows_the_probabilities_of_the_code() -> None:
     name = ""
     for given, n_grades, click, stop in rows:
         name = given or name
-        table = named_user(name, n_grades=int(n_grades)).as_table(1)
+        table = cascade_user(name, int(n_grades))
         assert table.click == tuple(map(float, click.split(", "))) and table.stop == tuple(map(float, stop.split(", ")))
 
 

@@ -19,7 +19,7 @@ from hushrank.round import Federation, learn, run_round
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
 from hushrank.types import Array, Client
 
-ENGINES = [Options(engine="numba"), Options(engine="xla")]
+ENGINES = [Options(engine="numba"), Options(engine="xla"), Options(engine="plain")]
 
 
 @pytest.mark.parametrize(("ranker", "engine"), [("linear", "numba"), ("linear", "xla"), ("mlp", "xla")])

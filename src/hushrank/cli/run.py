@@ -21,11 +21,15 @@ def run(
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     devices: Annotated[int | None, typer.Option(help="Divide the clients among so many; default every GPU.")] = None,
-    engine: Annotated[str, typer.Option(help="numba (fused loop), xla (JAX) or auto; equal to rounding.")] = "auto",
+    engine: Annotated[str, typer.Option(help="numba (fused), xla (JAX), plain or auto; equal to rounding.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Directory of the run; default runs/<recipe>-<time>-<hash>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or begin it.")] = False,
     from_: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Begin with an exported ranker.")
+    ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE", help="Import a module (or a .py file) that adds own methods; repeatable."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Batches at once; default one per processor. Changes no bit.")
@@ -44,10 +48,12 @@ def run(
     from hushrank.cli.output import parse_bytes, print_json, print_runs
     from hushrank.cli.running import run_visibly
     from hushrank.experiments.environment import current_command
+    from hushrank.experiments.plugin import load_plugins
     from hushrank.experiments.recipe import change_recipe, find_recipe, parse_assignments
     from hushrank.experiments.run import RunOptions
     from hushrank.experiments.rundir import read_recipe_file
 
+    load_plugins(plugin or [])
     if recipe is None:
         known = read_recipe_file(out) if resume and out is not None else None
         if known is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from hushrank.clicks.cascade import CascadeUser
 from hushrank.clicks.position import PositionUser
-
-SimulatedUser = CascadeUser | PositionUser
+from hushrank.types import User
 
 # {name: {number of grades: (P(click | grade), P(stop | click, grade))}}
 _CASCADE: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -35,12 +35,25 @@ _CASCADE: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 }
 _POSITION_ETAS = {"pbm-0": 0.0, "pbm-0.5": 0.5, "pbm-1": 1.0, "pbm-1.5": 1.5, "pbm-2": 2.0}
 
-USER_NAMES = (*_CASCADE, *_POSITION_ETAS)
+
+def cascade_user(name: str, n_grades: int) -> CascadeUser:
+    return CascadeUser(*_tables_for(name, n_grades))
+
+
+def position_user(eta: float, n_grades: int) -> PositionUser:
+    return PositionUser(_tables_for("perfect", n_grades)[0], eta=eta)
+
+
+# {name: maker of the person for data with so many grades}; a plugin adds its own here
+USERS: dict[str, Callable[[int], User]] = {
+    **{name: partial(cascade_user, name) for name in _CASCADE},
+    **{name: partial(position_user, eta) for name, eta in _POSITION_ETAS.items()},
+}
 
 
 def named_user(
     name: str, *, n_grades: int, own_tables: Mapping[str, Mapping[str, Sequence[float]]] | None = None
-) -> SimulatedUser:
+) -> User:
     """The person called `name` for data with grades 0 .. n_grades - 1; a recipe's own tables come first."""
     if own_tables and name in own_tables:
         user = own_user(name, own_tables[name])
@@ -50,11 +63,9 @@ def named_user(
                 f"give {n_grades} probabilities."
             )
         return user
-    if name in _CASCADE:
-        return CascadeUser(*_tables_for(name, n_grades))
-    if name in _POSITION_ETAS:
-        return PositionUser(_tables_for("perfect", n_grades)[0], eta=_POSITION_ETAS[name])
-    known = [*(own_tables or ()), *USER_NAMES]
+    if name in USERS:
+        return USERS[name](n_grades)
+    known = [*(own_tables or ()), *USERS]
     near = difflib.get_close_matches(name, known, n=1)
     raise ValueError(
         f"no click model is called {name!r}"
@@ -62,7 +73,7 @@ def named_user(
     )
 
 
-def own_user(name: str, table: Mapping[str, Sequence[float]]) -> SimulatedUser:
+def own_user(name: str, table: Mapping[str, Sequence[float]]) -> CascadeUser | PositionUser:
     """A person from a recipe's own table: `click` with `stop` (cascade) or with `eta` (position-based)."""
     if not set(table) <= {"click", "stop", "eta"} or "click" not in table or ("stop" in table) == ("eta" in table):
         raise ValueError(

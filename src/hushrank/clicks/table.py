@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from hushrank.types import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,14 @@ class ClickTable:
     examine: tuple[float, ...]  # [k] 1 everywhere: cascade
     click: tuple[float, ...]  # [n_grades]
     stop: tuple[float, ...]  # [n_grades] 0 everywhere: position-based
+
+
+@runtime_checkable
+class TableUser(User, Protocol):
+    """A person whose clicks are such a table; others run on the plain engine only."""
+
+    def as_table(self, k: int) -> ClickTable:
+        """The same person, for lists of k."""
 
 
 def check_probabilities(name: str, values: Sequence[float], *, n_grades: int | None = None) -> None:

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-ENGINES = ("auto", "numba", "xla")
+ENGINES = ("auto", "numba", "xla", "plain")
 
 
 def choose_platform(wanted: str = "auto") -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushrank.cohort import answer_mask, count_interactions, sample_ids
 from hushrank.engine.evaluate import ideal_gains
-from hushrank.engine.gather import Advance, Seen, State, cell_key
+from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
 from hushrank.engine.kernel import learn_clients
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Method, Setting
@@ -67,7 +67,7 @@ def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
 
 def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
     """What the kernel needs to know of a cell in every round: its queries and its person."""
-    train, table = setting.dataset.folds[cell.fold].train, setting.users[cell.user][1].as_table(setting.method.k)
+    train, table = setting.dataset.folds[cell.fold].train, click_table(setting, cell)
     ideals = ideal_gains(train, setting.method.k).astype(np.float32)
     queries = (train.features, train.grades, train.starts[:-1], train.lengths, ideals)
     person = tuple(np.array(part, np.float32) for part in (table.examine, table.click, table.stop))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerState
+from hushrank.clicks.table import ClickTable, TableUser
 from hushrank.engine.evaluate import ideal_gains
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
@@ -86,7 +87,7 @@ def gather_cells(setting: Setting, plan: Plan) -> Cells:
     sizes = [setting.dataset.folds[fold].train.n_queries for fold in plan.folds]
     firsts = np.cumsum([0, *sizes])
     places = [plan.folds.index(cell.fold) for cell in plan.cells]
-    tables = [setting.users[cell.user][1].as_table(setting.method.k) for cell in plan.cells]
+    tables = [click_table(setting, cell) for cell in plan.cells]
     n_grades = max(len(table.click) for table in tables)
     return Cells(
         keys=np.stack([cell_key(setting, cell) for cell in plan.cells]),
@@ -96,6 +97,13 @@ def gather_cells(setting: Setting, plan: Plan) -> Cells:
         click=np.array([_widened(table.click, n_grades) for table in tables], np.float32),
         stop=np.array([_widened(table.stop, n_grades) for table in tables], np.float32),
     )
+
+
+def click_table(setting: Setting, cell: Cell) -> ClickTable:
+    name, user = setting.users[cell.user]
+    if not isinstance(user, TableUser):
+        raise ValueError(f"clicks={name} is no table of probabilities: the fast engines cannot run it.")
+    return user.as_table(setting.method.k)
 
 
 def _widened(table: tuple[float, ...], n_grades: int) -> tuple[float, ...]:

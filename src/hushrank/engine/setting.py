@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.clicks.named import SimulatedUser
+from hushrank.clicks.table import TableUser
 from hushrank.cohort import Population
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.types import Dataset
+from hushrank.types import Dataset, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,11 @@ class Method:
     ranker: LinearRanker | MlpRanker
     population: Population
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
+    learner: str = "pdgd"
     learning_rate: float = 0.1
+    attack: str | None = None
+    n_malicious: int = 0
+    aggregation: str = "mean"
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
@@ -48,13 +52,32 @@ class Setting:
     """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
 
     dataset: Dataset
-    users: tuple[tuple[str, SimulatedUser], ...]  # (name, person)
+    users: tuple[tuple[str, User], ...]  # (name, person)
     method: Method
     rounds: int
     repeats: int = 1
     seed: int = 0
     eval_every: int = 10  # rounds between two looks at the test and validation queries
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
+
+
+def why_not_fast(setting: Setting) -> str | None:
+    """What the fast engines cannot do and only the plain one can; None when they can do it all."""
+    method = setting.method
+    if method.learner != "pdgd":
+        return f"learner={method.learner}"
+    if method.aggregation != "mean":
+        return f"aggregation={method.aggregation}"
+    if method.attack is not None:
+        return f"attack={method.attack}"
+    return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
+
+
+def why_not_plain(method: Method) -> str | None:
+    """What the plain engine cannot do."""
+    if method.batch is not None and method.server_step.optimiser != "sgd":
+        return f"server_optimiser={method.server_step.optimiser} in central training"
+    return None
 
 
 def is_fusable(method: Method) -> bool:

@@ -21,7 +21,7 @@ from hushrank.engine.device import (
 from hushrank.engine.evaluate import prepare_examiner
 from hushrank.engine.gather import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
-from hushrank.engine.setting import Setting, is_fusable
+from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_plain
 from hushrank.engine.train import Watch, train_batch
 from hushrank.types import Array
 
@@ -43,7 +43,7 @@ class Options:
 
     device: str = "auto"  # auto, cpu or gpu
     devices: int | None = None  # that the clients are divided among; None: every GPU, one processor
-    engine: str = "auto"  # numba (fused loop), xla (JAX), auto; equal to rounding
+    engine: str = "auto"  # numba (fused loop), xla (JAX), plain (the stages as they are), auto; equal to rounding
     workers: int | None = None  # threads; None: one per processor
     memory_limit: int | None = None  # bytes; batches that do not fit together run one after another
     checkpoints: Path | None = None  # directory; None keeps no checkpoints
@@ -119,9 +119,18 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, pla
 
 
 def name_engine(setting: Setting, options: Options, platform: str) -> str:
-    """`numba`, the fused loop, where it can be used; `xla` elsewhere; or what was asked for."""
+    """`numba`, the fused loop, where it can be used; `xla` where the method has a fast twin; else `plain`."""
     if options.engine not in ENGINES:
         raise ValueError(f"engine is {options.engine!r}, must be one of {', '.join(ENGINES)}.")
+    only_plain = why_not_fast(setting)
+    if options.engine == "plain" or (options.engine == "auto" and only_plain):
+        if reason := why_not_plain(setting.method):
+            raise ValueError(f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine.")
+        return "plain"
+    if only_plain:
+        raise ValueError(
+            f"engine={options.engine} does not do {only_plain}: leave --engine out, the plain engine does."
+        )
     can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
     if options.engine == "numba" and not (can_fuse and has_numba()):
         raise ValueError("engine=numba needs numba, a processor and a linear ranker: use --engine xla.")
@@ -134,6 +143,10 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
         from hushrank.engine.fused import fuse_rounds
 
         return partial(fuse_rounds, threads=threads)
+    if engine == "plain":
+        from hushrank.engine.plain import repeat_rounds
+
+        return repeat_rounds
     import_jax()
     from hushrank.engine.program import compile_rounds
 

@@ -20,12 +20,13 @@ import numpy as np
 
 from hushrank.engine.device import choose_platform, describe_platform
 from hushrank.engine.gather import Advance, Seen, State, cell_key, initial_params, initial_state
+from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import CHUNK, Cell, Plan, make_plans
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, load_engine, name_engine
 from hushrank.experiments.recipe import NAMED, Recipe, change_recipe
 from hushrank.experiments.resolve import resolve
-from hushrank.round import Federation, run_round
+from hushrank.round import run_round
 from hushrank.types import Array
 
 _TIMINGS = 7  # Why: a median of seven shrugs off a noisy neighbour
@@ -132,14 +133,9 @@ def finish(done: tuple[State, Seen]) -> Seen:
 
 def plain_round(setting: Setting, cell: Cell) -> Any:
     """[n_params] after the first round, plainly."""
-    method = setting.method
-    queries = setting.dataset.folds[cell.fold].train
-    federation = Federation(
-        method.ranker, setting.users[cell.user][1], queries, method.population, server_step=method.server_step
-    )
     params = initial_params(setting, cell)
-    state = method.server_step.init(params)
-    return run_round(federation, state, params, key=cell_key(setting, cell), round=1)[1]
+    state = setting.method.server_step.init(params)
+    return run_round(make_federation(setting, cell), state, params, key=cell_key(setting, cell), round=1)[1]
 
 
 def peak_memory() -> float:

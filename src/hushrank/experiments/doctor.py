@@ -71,17 +71,10 @@ def check_round() -> Finding:
 
 def compare_rounds() -> float:
     """The largest difference between parameters after one round, plain and compiled."""
-    from hushrank.engine.gather import cell_key, initial_params
-    from hushrank.engine.plan import Cell
     from hushrank.engine.simulate import Options, simulate
     from hushrank.experiments.recipe import NAMED, change_recipe
     from hushrank.experiments.resolve import resolve
-    from hushrank.round import Federation, run_round
 
     setting = resolve(change_recipe(NAMED["fpdgd"], {"data": "tiny", "folds": [1], "n_clients": 8, "rounds": 1}))
-    fast = simulate(setting, Options(workers=1))[0][0].params
-    cell, method = Cell(0, 0, 0), setting.method
-    federation = Federation(method.ranker, setting.users[0][1], setting.dataset.folds[0].train, method.population)
-    params = initial_params(setting, cell)
-    plain = run_round(federation, method.server_step.init(params), params, key=cell_key(setting, cell), round=1)[1]
+    fast, plain = (simulate(setting, Options(workers=1, engine=engine))[0][0].params for engine in ("auto", "plain"))
     return float(np.abs(fast - plain).max())

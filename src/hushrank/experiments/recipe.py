@@ -11,8 +11,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.server_step import DEFAULT_RATES
+from hushrank.attacks.named import ATTACKS
 from hushrank.cohort import Population
+from hushrank.learners.named import LEARNERS
 
 ClickTables = Mapping[str, Mapping[str, Any]]
 
@@ -36,10 +39,13 @@ class Recipe:
     ranker: str = "linear"  # the scoring function: linear or mlp
     hidden: int = 64  # mlp: units of the hidden layer
     activation: str = "sigmoid"  # mlp: of the hidden layer, sigmoid or relu
+    learner: str = "pdgd"  # how one interaction moves the parameters
     learning_rate: float = 0.1  # of a client's own steps
     server_optimiser: str = "sgd"  # sgd, momentum or adam
     server_rate: float | None = None  # default 1; adam .001
     aggregation: str = "mean"  # how updates become one
+    attack: str | None = None  # what malicious clients send instead of what they learnt; default: everybody is honest
+    n_malicious: int = 0  # how many clients do that
     privacy: str = "none"  # what is done to an update before it leaves its client
     variant: str = "paper"  # which reading of the method
     eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
@@ -60,11 +66,10 @@ NAMED: dict[str, Recipe] = {
     "pdgd": Recipe("pdgd", n_clients=1, interactions=4000, batch=1),
 }
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Recipe))
-_CHOICES = {
+_CHOICES: dict[str, tuple[str | None, ...]] = {
     "ranker": ("linear", "mlp"),
     "activation": ("sigmoid", "relu"),
     "server_optimiser": tuple(DEFAULT_RATES),
-    "aggregation": ("mean",),
     "privacy": ("none",),
     "variant": ("paper",),
     "normalise": ("none", "query-minmax", "standard", None),
@@ -169,6 +174,11 @@ def check_recipe(recipe: Recipe) -> None:
     for key, allowed in _CHOICES.items():
         if getattr(recipe, key) not in allowed:
             raise ValueError(f"{key} is {getattr(recipe, key)!r}, must be one of {', '.join(filter(None, allowed))}.")
+    for key, names in registered_names().items():
+        if getattr(recipe, key) not in (*names, None):
+            raise ValueError(
+                f"{key} is {getattr(recipe, key)!r}, must be one of {', '.join(names)}; your own comes with --plugin."
+            )
     for key in _AT_LEAST_ONE:
         value = getattr(recipe, key)
         if value is not None and value < 1:
@@ -186,6 +196,11 @@ def check_recipe(recipe: Recipe) -> None:
     check_population(recipe)
 
 
+def registered_names() -> dict[str, tuple[str, ...]]:
+    """The keys whose values a plugin may add to."""
+    return {"learner": tuple(LEARNERS), "aggregation": aggregation_names(), "attack": tuple(ATTACKS)}
+
+
 def population_of(recipe: Recipe) -> Population:
     """Who takes part; refuses numbers that cannot be."""
     interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
@@ -194,6 +209,11 @@ def population_of(recipe: Recipe) -> Population:
 
 def check_population(recipe: Recipe) -> None:
     interactions = population_of(recipe).interactions
+    if not 0 <= recipe.n_malicious <= recipe.n_clients or (recipe.n_malicious and recipe.attack is None):
+        raise ValueError(
+            f"n_malicious is {recipe.n_malicious} of n_clients={recipe.n_clients} with attack={recipe.attack}: give an "
+            "attack and at most as many malicious clients as there are."
+        )
     if not recipe.is_central:
         if recipe.batch is not None:
             raise ValueError(

@@ -44,7 +44,11 @@ def resolve_method(recipe: Recipe, *, n_features: int) -> Method:
         ranker=named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation),
         population=population_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
+        learner=recipe.learner,
         learning_rate=recipe.learning_rate,
+        attack=recipe.attack,
+        n_malicious=recipe.n_malicious,
+        aggregation=recipe.aggregation,
         server_step=ServerStep(recipe.server_optimiser, rate),
     )
 

@@ -1,0 +1,57 @@
+"""Rounds of one batch of cells by `round.run_round` itself: slow, but does whatever the stages can do.
+
+A user's own learner, aggregation, attack or click model runs here, because it has no fast twin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushrank.aggregation.server_step import ServerState, ServerStep
+from hushrank.cohort import count_interactions, sample_ids
+from hushrank.engine.gather import Advance, Seen, State, cell_key
+from hushrank.engine.plan import Cell, Plan
+from hushrank.engine.setting import Setting
+from hushrank.round import Federation, run_round
+
+
+def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
+    """`advance(state, first, n)`: the state after n rounds, and what they showed."""
+    federations = [make_federation(setting, cell) for cell in plan.cells]
+    keys = [cell_key(setting, cell) for cell in plan.cells]
+
+    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
+        quality, searches = np.zeros((n, len(keys)), np.float32), np.zeros((n, len(keys)), np.int32)
+        for i in range(n):
+            moved = []
+            for c, (federation, key) in enumerate(zip(federations, keys, strict=True)):
+                server, params = ServerState(*(part[c] for part in state.server)), state.params[c]
+                server, params, quality[i, c] = run_round(federation, server, params, key=key, round=first + i)
+                ids = sample_ids(federation.population, key, first + i)
+                searches[i, c] = count_interactions(federation.population, ids).sum()
+                moved.append((params, server))
+            servers = ServerState(*(np.stack(parts) for parts in zip(*(server for _, server in moved), strict=True)))
+            state = State(np.stack([params for params, _ in moved]), servers)
+        return state, Seen(quality, searches)
+
+    return advance
+
+
+def make_federation(setting: Setting, cell: Cell) -> Federation:
+    """Central training is a federation of one, whose client takes the server's steps too."""
+    method = setting.method
+    is_central = method.batch is not None
+    return Federation(
+        method.ranker,
+        setting.users[cell.user][1],
+        setting.dataset.folds[cell.fold].train,
+        method.population,
+        learner=method.learner,
+        learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
+        batch=method.batch or 1,
+        attack=method.attack,
+        n_malicious=method.n_malicious,
+        aggregation=method.aggregation,
+        server_step=ServerStep() if is_central else method.server_step,
+        k=method.k,
+    )
