@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hushrank.cli.data import app
+from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 
 Write = Callable[..., Path]
@@ -116,6 +117,15 @@ def test_convert_writes_normalised_text_with_document_ids(write: Write, tmp_path
     assert call("convert", tmp_path / "raw", tmp_path / "out", "--normalise", "query-minmax").exit_code == 0
     text = (tmp_path / "out" / "Fold1" / "vali.txt").read_text()
     assert text == "1 qid:1 1:0.000000 #docid = A\n0 qid:1 1:1.000000 #docid = B\n"
+
+
+def test_log_writes_impressions_that_can_be_read(tmp_path: Path) -> None:
+    words = ("log", "--data", "tiny", "--impressions", "50", "--clients", "4", "--seed", "2", "--out")
+    about = call_json(*words, tmp_path / "log.jsonl")
+    log = read_click_log(tmp_path / "log.jsonl", load_dataset("tiny").folds[0].train)
+    assert (about["n_impressions"], about["n_clients"], about["clicks"]) == (50, 4, "navigational")
+    assert log.n_impressions == 50 and log.n_clients == 4 and about["file"] == str(tmp_path / "log.jsonl")
+    assert call(*words, tmp_path / "again").stdout.startswith(f"{tmp_path / 'again'}: 50 impressions of ")
 
 
 def test_cache_shows_and_clears_its_entries(own_cache: Path, mq2008: Path) -> None:

@@ -1,9 +1,12 @@
-"""`hushrank data`: list, info, check, convert, make, cache."""
+"""`hushrank data`: list, info, check, convert, make, log, cache."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +20,7 @@ Source = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A shape, a cata
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Normalise = Annotated[str | None, typer.Option(help="none, query-minmax or standard.")]
 Seed = Annotated[int, typer.Option(help="Of a generated set.")]
+_LINE_SECONDS = 10.0
 
 
 @app.command("list")
@@ -100,6 +104,34 @@ def make(
 
 
 @app.command()
+def log(
+    data: Annotated[str, typer.Option(help="A shape, a catalogue name or a directory.")],
+    out: Annotated[Path, typer.Option(help="The file to write, JSON Lines.")],
+    clicks: Annotated[str, typer.Option(help="How people click, such as perfect or navigational.")] = "navigational",
+    impressions: Annotated[int, typer.Option(help="Lists shown in all.")] = 20_000,
+    clients: Annotated[int, typer.Option(help="People who search, in turn.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the searches; same seed, same log.")] = 0,
+    fold: Annotated[int, typer.Option(help="Its training queries are searched for.")] = 1,
+    ranker: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="An exported ranker; default: lists in random order.")
+    ] = None,
+    normalise: Annotated[str | None, typer.Option(help="Default: the ranker's, else the catalogue's.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate people who search and click, and write the log, to try learning from logs."""
+    from hushrank.experiments.simulate_log import LogRequest, make_log
+
+    request = LogRequest(data, clicks, impressions, clients, seed, fold, ranker, normalise)
+    with _counting(f"logging {data}", impressions) as progress:
+        about = make_log(request, out, tell=_tell, progress=progress)
+    if as_json:
+        print(json.dumps({"file": str(out), **about}))
+    else:
+        counts = ("n_impressions", "impressions of"), ("n_queries", "queries,"), ("n_clicks", "clicks")
+        print(f"{out}:", *(f"{about[key]:,} {noun}" for key, noun in counts))
+
+
+@app.command()
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False, as_json: AsJson = False
 ) -> None:
@@ -122,6 +154,27 @@ def cache(
 
 def _tell(message: str) -> None:
     print(message, file=sys.stderr)
+
+
+@contextmanager
+def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Hears how many are done: a bar on a terminal, a line every ten seconds in a pipe."""
+    from hushrank.cli.progress import make_bar
+
+    if sys.stderr.isatty():
+        with make_bar() as bar:
+            task = bar.add_task(title, total=total, detail="")
+            yield lambda done: bar.update(task, completed=done, detail=f"{done:,} of {total:,}")
+        return
+    last = time.monotonic()
+
+    def tell_now_and_then(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _LINE_SECONDS:
+            last = time.monotonic()
+            _tell(f"{title}: {done:,} of {total:,}")
+
+    yield tell_now_and_then
 
 
 def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
