@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from math import isfinite
+from math import isfinite, log10
 from statistics import fmean
 
 from hushrank.look.axis import format_ticks, nice_ticks, padded_range
@@ -19,6 +19,7 @@ N_COLOURS = 6
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4")
 _LETTER = 6.5  # width of an average letter of the chart's 12 pixel type, generously
 _LINE_GAP = 15.0  # between the baselines of two labels
+_TICK_GAP = 12.0  # between the texts of two ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Line:
     x: tuple[float, ...]  # [n] increasing
     y: tuple[float, ...]  # [n]
     spread: tuple[float, ...] | None = None  # [n] half height of the band
+    has_dots: bool = False  # a dot at each point, for the few settings of a sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,14 @@ class Reference:
 
     label: str
     y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A horizontal axis with ticks of its own: the settings that were tried."""
+
+    ticks: tuple[float, ...]  # increasing; one too near to the one before stays without text
+    is_log: bool = False  # all x are > 0 and ten times one is as far away everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +72,12 @@ class _Frame:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     is_single: bool  # all points have the same x, which stands in the middle
+    is_log: bool  # x is drawn by its logarithm
 
     def x(self, value: float) -> float:
         low, high = self.x_range
+        if self.is_log:
+            low, high, value = log10(low), log10(high), log10(value)
         return self.left + (value - low) / (high - low) * (self.right - self.left)
 
     def y(self, value: float) -> float:
@@ -72,12 +85,21 @@ class _Frame:
         return self.bottom - (value - low) / (high - low) * (self.bottom - self.top)
 
 
-def line_chart(lines: Sequence[Line], text: ChartText, *, name: str, references: Sequence[Reference] = ()) -> str:
+def line_chart(
+    lines: Sequence[Line],
+    text: ChartText,
+    *,
+    name: str,
+    references: Sequence[Reference] = (),
+    scale: Scale | None = None,
+) -> str:
     """HTML of a chart. `name` must be unique on the page; `look.css` shows the drawing that fits the screen."""
     if not any(isfinite(value) for line in lines for value in line.y):
         return f'<p class="empty">{escape(text.empty)}</p>'
-    wide = _draw(lines, references, text, name=f"{name}-wide", width=560, height=300, label_space=170)
-    narrow = _draw(lines, references, text, name=f"{name}-narrow", width=358, height=270, label_space=92)
+    if scale is not None and scale.is_log and any(x <= 0 for line in lines for x in line.x):
+        raise ValueError("a logarithmic axis has no place for x <= 0. Draw this chart with is_log=False.")
+    wide = _draw(lines, references, text, scale, name=f"{name}-wide", width=560, height=300, label_space=170)
+    narrow = _draw(lines, references, text, scale, name=f"{name}-narrow", width=358, height=270, label_space=92)
     return f'<div class="chart">{wide}{narrow}</div>'
 
 
@@ -85,6 +107,7 @@ def _draw(
     lines: Sequence[Line],
     references: Sequence[Reference],
     text: ChartText,
+    scale: Scale | None,
     *,
     name: str,
     width: float,
@@ -95,12 +118,12 @@ def _draw(
     is_numbered = max(len(label) for label in labels) * _LETTER + 14 > label_space
     ends = [str(i + 1) for i in range(len(labels))] if is_numbered else labels
     room = max(len(label) for label in ends) * _LETTER + 14
-    frame = _frame(lines, references, width=width, height=height, right=width - room, is_narrow=width < 400)
+    frame = _frame(lines, references, scale, width=width, height=height, right=width - room)
     kind = "narrow" if width < 400 else "wide"
     svg = (
         f'<svg class="{kind}" role="img" viewBox="0 0 {width:g} {height:g}" aria-labelledby="{name}-t {name}-d">'
         f'<title id="{name}-t">{escape(text.title)}</title><desc id="{name}-d">{escape(describe(lines))}</desc>'
-        + _axes(frame, text, n_ticks=3 if kind == "narrow" else 5)
+        + _axes(frame, text, _x_ticks(frame, scale, n=3 if kind == "narrow" else 5))
         + "".join(_reference(frame, reference) for reference in references)
         + "".join(_band(frame, line, i) for i, line in enumerate(lines))
         + "".join(_stroke(frame, line, i) for i, line in enumerate(lines))
@@ -139,11 +162,11 @@ def place_labels(wanted: Sequence[float], *, low: float, high: float, gap: float
 def _frame(
     lines: Sequence[Line],
     references: Sequence[Reference],
+    scale: Scale | None,
     *,
     width: float,
     height: float,
     right: float,
-    is_narrow: bool,
 ) -> _Frame:
     heights = [reference.y for reference in references]
     for line in lines:
@@ -154,14 +177,28 @@ def _frame(
     xs = [x for line in lines for x in line.x]
     low, high = min(xs), max(xs)
     x_range = (low, high) if low < high else (low - 1.0, low + 1.0)
-    left = 36.0 if is_narrow else 40.0
-    return _Frame(width, height, left, right, 30.0, height - 44.0, x_range, padded_range(heights), low == high)
+    left = 36.0 if width < 400 else 40.0
+    is_log = scale is not None and scale.is_log and low < high
+    return _Frame(width, height, left, right, 30.0, height - 44.0, x_range, padded_range(heights), low == high, is_log)
 
 
-def _axes(frame: _Frame, text: ChartText, *, n_ticks: int) -> str:
-    ys, xs = nice_ticks(*frame.y_range, n=5), nice_ticks(*frame.x_range, n=n_ticks)
+def _x_ticks(frame: _Frame, scale: Scale | None, *, n: int) -> tuple[float, ...]:
+    """About n round numbers, or the scale's own ticks, less those whose texts would touch."""
     if frame.is_single:
-        xs = (sum(frame.x_range) / 2,)
+        return (sum(frame.x_range) / 2,)
+    if scale is None:
+        return nice_ticks(*frame.x_range, n=n)
+    kept: list[float] = []
+    for tick in (tick for tick in scale.ticks if frame.x_range[0] <= tick <= frame.x_range[1]):
+        half = len(format_short(tick)) * _LETTER / 2
+        before = frame.x(kept[-1]) + len(format_short(kept[-1])) * _LETTER / 2 if kept else frame.left - 50
+        if frame.x(tick) - half >= before + _TICK_GAP:
+            kept.append(tick)
+    return tuple(kept)
+
+
+def _axes(frame: _Frame, text: ChartText, xs: tuple[float, ...]) -> str:
+    ys = nice_ticks(*frame.y_range, n=5)
     parts = [f'<text class="axis-title" x="0" y="12">{escape(text.y_title)}</text>']
     for y, label in zip(ys, format_ticks(ys), strict=True):
         at = frame.y(y)
@@ -210,6 +247,10 @@ def _stroke(frame: _Frame, line: Line, index: int) -> str:
         else:
             path = "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y, _ in piece)
             parts.append(f'<path class="line {colour}"{_dash(index)} d="M{path}"/>')
+            dots = [
+                f'<circle class="dot {colour}" cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="3"/>' for x, y, _ in piece
+            ]
+            parts += dots if line.has_dots else []
     return "".join(parts)
 
 
