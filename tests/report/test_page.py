@@ -80,7 +80,7 @@ def test_the_page_holds_the_numbers_and_names_the_metric(three: list[RunSummary]
 
 def test_differences_between_recipes_are_marked_with_a_sign(three: list[RunSummary]) -> None:
     page = render_report(three)
-    assert '<td class="code differs">≠ adam</td>' in page
+    assert '<td class="code differs" data-copy="adam">≠ adam</td>' in page
     assert "≠ linear" not in page
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from statistics import fmean, stdev
 
 from hushrank.look.chart import ChartText, Line, Reference, line_chart
 from hushrank.look.numbers import format_count, format_spread
 from hushrank.report.markup import Cell, csv_link, disclosure, paragraph, table
 from hushrank.report.summary import Measurement, RunSummary
+from hushrank.report.wording import OFFLINE, ONLINE
 
 MAX_POINTS = 200  # per line; a screen shows no more
+MAX_LINES = 8  # per chart; more cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +29,31 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """A value from a paper, to stand beside ours."""
+
+    label: str
+    value: float
+    metric: str = OFFLINE
+    click: str | None = None  # the user under whom it was measured; None: every chart of the metric shows it
+
+
+@dataclass(frozen=True, slots=True)
 class CurveKind:
     """One measurement that is drawn over time."""
 
     metric: str
-    heading: str
     y_title: str
-    note: str
 
 
 CURVES = (
     CurveKind(
-        "offline/nDCG@10",
-        "What was learnt",
+        OFFLINE,
         "nDCG@10 on test queries (0 to 1)",
-        "The ranker as it stood, on test queries.",
     ),
     CurveKind(
-        "online/nDCG@10",
-        "What people saw meanwhile",
+        ONLINE,
         "nDCG@10 of the lists shown (0 to 1)",
-        "The lists shown since the previous point, not discounted; a query without relevant documents counts as 0.",
     ),
 )
 
@@ -66,6 +72,21 @@ def thin(points: Sequence[Point], *, n: int = MAX_POINTS) -> tuple[Point, ...]:
     if len(points) <= n:
         return tuple(points)
     return tuple(points[round(i * (len(points) - 1) / (n - 1))] for i in range(n))
+
+
+def drawn_runs(runs: Sequence[RunSummary], *, n: int = MAX_LINES) -> list[int]:
+    """Which runs a chart shows: the first, which the others are compared with, and those that ended highest."""
+    best = sorted(range(1, len(runs)), key=lambda i: -_final_quality(runs[i]))
+    return sorted([0, *best[: n - 1]]) if runs else []
+
+
+def references_for(published: Sequence[Published], *, metric: str, click: str) -> tuple[Reference, ...]:
+    """The published values that belong into one chart.
+
+    Why: a published online value is a discounted sum over rounds, and the chart shows means; it belongs into none.
+    """
+    fitting = [p for p in published if p.metric == metric != ONLINE and p.click in (None, click) and isfinite(p.value)]
+    return tuple(Reference(p.label, p.value) for p in fitting)
 
 
 def curve_figure(
@@ -96,6 +117,13 @@ def curve_figure(
         return f"<figure>{chart}</figure>"
     is_thinned = shown != points
     return f"<figure>{chart}{_numbers(labels, shown, kind, click=click, is_thinned=is_thinned)}</figure>"
+
+
+def _final_quality(run: RunSummary) -> float:
+    """Mean test nDCG@10 over users; without any, lower than all others."""
+    known = [named[OFFLINE].mean for named in run.metrics.values() if OFFLINE in named]
+    finite = [value for value in known if isfinite(value)]
+    return fmean(finite) if finite else -inf
 
 
 def _point(round_number: int, found: Sequence[Measurement]) -> Point:

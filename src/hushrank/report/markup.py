@@ -8,6 +8,8 @@ from html import escape
 from urllib.parse import quote
 
 _LONG = 28  # letters in a cell that may be broken over lines
+_FEW = 3  # rows up to which a glance does what a filter would
+_TALL = 24  # rows above which a table scrolls below its headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,13 @@ class Cell:
     """One cell of a table."""
 
     text: str
-    value: float | None = None  # to sort by
+    value: float | None = None  # the exact number: to sort by, and what a copy as CSV holds
+    std: float | None = None  # its spread, a column of its own in CSV
     style: str = ""  # CSS class
+    unit: str = ""  # of a heading: what the numbers below it are counted in, for CSV
+    copy: str | None = None  # what to copy where it is not what is shown
+    href: str = ""  # where the text leads; see `relative_link`
+    moment: str = ""  # the text as an ISO time, which a script then shows as "3 days ago"
 
 
 def section(title: str, *parts: str) -> str:
@@ -31,15 +38,32 @@ def paragraph(text: str, *, style: str = "") -> str:
 
 
 def table(
-    headings: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, label: str, is_sortable: bool = False, style: str = ""
+    headings: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, label: str, has_tools: bool = False, style: str = ""
 ) -> str:
-    """A table in its own scroll box; the first cell of each row is that row's heading."""
-    head = "".join(f'<th scope="col"{_class(cell.style)}>{escape(cell.text)}</th>' for cell in headings)
-    body = "".join(f"<tr>{_row(cells)}</tr>" for cells in rows)
-    sortable = " data-sortable" if is_sortable else ""
+    """A table in its own scroll box; the first cell of each row is that row's heading.
+
+    With tools a reader can sort the rows, filter them if they are many, and copy them as LaTeX and CSV.
+    """
+    return grouped_table(headings, [("", list(rows))], label=label, has_tools=has_tools, style=style)
+
+
+def grouped_table(
+    headings: Sequence[Cell],
+    groups: Sequence[tuple[str, Sequence[Sequence[Cell]]]],
+    *,
+    label: str,
+    has_tools: bool = False,
+    style: str = "",
+) -> str:
+    """A table whose rows stand in groups, each below its title; sorting keeps the groups together."""
+    n_rows = sum(len(rows) for _, rows in groups)
+    tools = _tools(n_rows) if has_tools else ""
+    head = "".join(f'<th scope="col"{_class(c.style)}{_facts(c)}>{escape(c.text)}</th>' for c in headings)
+    bodies = "".join(_group(title, rows, n_columns=len(headings)) for title, rows in groups)
+    box = "scroll tall" if n_rows > _TALL else "scroll"
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">'
-        f"<table{sortable}{_class(style)}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="{box}" tabindex="0" role="region" aria-label="{escape(label)}">'
+        f"<table{tools}{_class(style)}><thead><tr>{head}</tr></thead>{bodies}</table></div>"
     )
 
 
@@ -54,6 +78,16 @@ def disclosure(summary: str, *parts: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
 
 
+def labels_line(labels: Sequence[str]) -> str:
+    """Short labels below a title, such as what the data are; nothing without any."""
+    return f'<ul class="labels">{"".join(f"<li>{escape(label)}</li>" for label in labels)}</ul>' if labels else ""
+
+
+def relative_link(*parts: str) -> str:
+    """An address below the page's own folder, whatever the parts hold: no other site, no script."""
+    return "./" + "/".join(quote(part) for part in parts)
+
+
 def csv_link(rows: Iterable[Sequence[object]], *, file_name: str, text: str) -> str:
     """A link that saves rows as a CSV file, carried inside the page."""
     lines = "\r\n".join(",".join(_csv_field(field) for field in row) for row in rows)
@@ -63,6 +97,16 @@ def csv_link(rows: Iterable[Sequence[object]], *, file_name: str, text: str) -> 
     )
 
 
+def _tools(n_rows: int) -> str:
+    marks = ((" data-copyable", 0), (" data-sortable", 1), (" data-filterable", _FEW))
+    return "".join(mark for mark, more_than in marks if n_rows > more_than)
+
+
+def _group(title: str, rows: Sequence[Sequence[Cell]], *, n_columns: int) -> str:
+    head = f'<tr class="group"><th colspan="{n_columns}" scope="rowgroup"><span>{escape(title)}</span></th></tr>'
+    return f"<tbody>{head if title else ''}{''.join(f'<tr>{_row(cells)}</tr>' for cells in rows)}</tbody>"
+
+
 def _row(cells: Sequence[Cell]) -> str:
     first, *rest = cells
     return _cell(first, "th", ' scope="row"') + "".join(_cell(cell, "td") for cell in rest)
@@ -70,15 +114,24 @@ def _row(cells: Sequence[Cell]) -> str:
 
 def _cell(cell: Cell, tag: str, scope: str = "") -> str:
     style = f"{cell.style} long" if len(cell.text) > _LONG else cell.style
-    return f"<{tag}{scope}{_class(style.strip())}{_sort_value(cell)}>{escape(cell.text)}</{tag}>"
+    return f"<{tag}{scope}{_class(style.strip())}{_facts(cell)}>{_content(cell)}</{tag}>"
 
 
-def _sort_value(cell: Cell) -> str:
-    return "" if cell.value is None else f' data-value="{cell.value!r}"'
+def _content(cell: Cell) -> str:
+    text = escape(cell.text)
+    if cell.moment:
+        text = f'<time datetime="{escape(cell.moment)}" data-ago>{text}</time>'
+    return f'<a href="{escape(cell.href)}">{text}</a>' if cell.href else text
+
+
+def _facts(cell: Cell) -> str:
+    """What the scripts need to know about a cell."""
+    facts = {"value": cell.value, "std": cell.std, "unit": cell.unit or None, "copy": cell.copy}
+    return "".join(f' data-{name}="{escape(str(fact))}"' for name, fact in facts.items() if fact is not None)
 
 
 def _class(style: str) -> str:
-    return f' class="{style}"' if style else ""
+    return f' class="{escape(style)}"' if style else ""
 
 
 def _csv_field(field: object) -> str:

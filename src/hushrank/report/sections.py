@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
-from hushrank.look.numbers import (
-    align_spreads,
-    format_bytes,
-    format_count,
-    format_seconds,
-    format_spread,
-)
 from hushrank.metrics.ndcg import ndcg_variant
-from hushrank.report.curves import CURVES, curve_figure
+from hushrank.report.cells import spread_cells
+from hushrank.report.curves import CURVES, Published, curve_figure, drawn_runs, references_for
 from hushrank.report.differences import compare_with_first
 from hushrank.report.markup import Cell, csv_link, definition_list, disclosure, paragraph, section, table
+from hushrank.report.side_by_side import side_by_side
 from hushrank.report.summary import Metric, RunSummary
-from hushrank.report.wording import OFFLINE, ONLINE, VALI, click_models, n_values_text, setting_text
+from hushrank.report.wording import METRICS, OFFLINE, ONLINE, click_models, n_values_text, setting_text, some_of
 
-_COLUMNS = ((OFFLINE, "test nDCG@10"), (VALI, "validation nDCG@10"), (ONLINE, "online nDCG@10"))
+_Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics
 
 
 def result_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
@@ -31,50 +25,46 @@ def result_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     counts = [n_values_text(named.get(OFFLINE) or next(iter(named.values()), None)) for _, _, named in rows]
     return section(
         "Result",
-        _metric_table(rows, _COLUMNS, counts, label="Result"),
+        _metric_table(rows, tuple(METRICS.items()), counts, label="Result"),
         paragraph(_metric_note(runs, rows), style="note"),
         _other_measures(rows, counts),
         _result_csv(rows),
     )
 
 
-def curve_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
-    """Two charts per click model: what was learnt, and what people saw meanwhile."""
-    clicks = click_models(runs)
+def curve_section(
+    runs: Sequence[RunSummary],
+    labels: Sequence[str],
+    *,
+    references: Sequence[Published] = (),
+    title: str = "Learning curves",
+    name: str = "curve",
+) -> str:
+    """Two charts per click model: what was learnt, and what people saw meanwhile. `name` is unique on the page."""
+    drawn = drawn_runs(runs)
+    shown, shown_labels = [runs[i] for i in drawn], [labels[i] for i in drawn]
     rows = []
-    for i, click in enumerate(clicks):
+    for i, click in enumerate(click_models(runs)):
         figures = [
-            curve_figure(runs, labels, kind, click=click, name=f"curve-{i}-{j}") for j, kind in enumerate(CURVES)
+            curve_figure(
+                shown,
+                shown_labels,
+                kind,
+                click=click,
+                name=f"{name}-{i}-{j}",
+                references=references_for(references, metric=kind.metric, click=click),
+            )
+            for j, kind in enumerate(CURVES)
         ]
         rows.append(f'<h3>The {escape(click)} user</h3><div class="pair">{"".join(figures)}</div>')
-    has_spread = any(
-        metric.std is not None for run in runs for named in run.metrics.values() for metric in named.values()
-    )
-    band = "The band is one standard deviation over folds and repeats to each side." if has_spread else ""
-    note = f"In pairs: the ranker on test queries, and the lists that people were shown while it learnt. {band}".strip()
-    return section("Learning curves", paragraph(note, style="note"), *rows) if rows else ""
+    left_out = [label for i, label in enumerate(labels) if i not in drawn]
+    note = paragraph(_curve_note(shown, references), style="note")
+    return section(title, note, _left_out(left_out, n_drawn=len(drawn)), *rows) if rows else ""
 
 
 def difference_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     """Paired tests against the first run."""
     return section("Is the difference real?", compare_with_first(runs, labels)) if len(runs) > 1 else ""
-
-
-def cost_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
-    """What a run took, from the machine and from each client."""
-    texts = [
-        ("searches", [format_count(run.n_interactions) for run in runs]),
-        ("time", [format_seconds(run.wall_s) for run in runs]),
-        ("processor time", [format_seconds(run.cpu_s) for run in runs]),
-        ("searches per second", [format_count(_ratio(run.n_interactions, run.wall_s)) for run in runs]),
-        ("searches per processor second", [format_count(_ratio(run.n_interactions, run.cpu_s)) for run in runs]),
-        ("sent per client and round", [format_bytes(run.bytes_per_client_round) for run in runs]),
-    ]
-    if len(runs) == 1:
-        return section("Cost", definition_list([(name, cells[0]) for name, cells in texts]))
-    headings = [Cell("run"), *(Cell(name, style="number") for name, _ in texts)]
-    rows = [[Cell(label), *(Cell(cells[i], style="number") for _, cells in texts)] for i, label in enumerate(labels)]
-    return section("Cost", table(headings, rows, label="Cost"))
 
 
 def privacy_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
@@ -86,7 +76,7 @@ def privacy_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     if len(by_text) == 1:
         boxes = [f'<div class="aside">{paragraph(text)}</div>' for text in by_text]
     else:
-        boxes = [definition_list([(", ".join(names), text) for text, names in by_text.items()])]
+        boxes = [definition_list([(some_of(names), text) for text, names in by_text.items()])]
     return section("Who learns what", *boxes)
 
 
@@ -97,7 +87,8 @@ def recipe_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
         {**run.recipe, **{k: v for k, v in more.items() if k not in run.recipe and v is not None}}
         for run, more in zip(runs, extra, strict=True)
     ]
-    return section("Recipe", *_side_by_side(settings, labels, "setting", "The settings are the same in every run."))
+    parts = side_by_side(settings, labels, "setting", all_same="The settings are the same in every run.")
+    return section("Recipe", *parts)
 
 
 def environment_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
@@ -105,10 +96,10 @@ def environment_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> st
     facts = [{**({"device": run.device} if run.device else {}), **run.environment} for run in runs]
     if not any(facts):
         return section("Environment", paragraph("Nothing was recorded about it.", style="empty"))
-    return section("Environment", *_side_by_side(facts, labels, "fact", "The same for every run."))
+    return section("Environment", *side_by_side(facts, labels, "fact", all_same="The same for every run."))
 
 
-def _run_click_rows(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[tuple[str, str, Mapping[str, Metric]]]:
+def _run_click_rows(runs: Sequence[RunSummary], labels: Sequence[str]) -> _Rows:
     return [
         (label, click, run.metrics[click])
         for click in click_models(runs)
@@ -117,13 +108,7 @@ def _run_click_rows(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[t
     ]
 
 
-def _metric_table(
-    rows: Sequence[tuple[str, str, Mapping[str, Metric]]],
-    columns: Sequence[tuple[str, str]],
-    counts: Sequence[str],
-    *,
-    label: str,
-) -> str:
+def _metric_table(rows: _Rows, columns: Sequence[tuple[str, str]], counts: Sequence[str], *, label: str) -> str:
     present = [(name, text) for name, text in columns if any(name in named for _, _, named in rows)]
     cells = {name: _metric_cells([named.get(name) for _, _, named in rows]) for name, _ in present}
     headings = [Cell("run"), Cell("user"), *(Cell(text, style="number") for _, text in present), Cell("over")]
@@ -131,18 +116,14 @@ def _metric_table(
         [Cell(run), Cell(click), *(cells[name][i] for name, _ in present), Cell(counts[i])]
         for i, (run, click, _) in enumerate(rows)
     ]
-    return table(headings, body, label=label, is_sortable=len(body) > 1)
+    return table(headings, body, label=label, has_tools=True)
 
 
 def _metric_cells(metrics: Sequence[Metric | None]) -> list[Cell]:
-    texts = [format_spread(m.mean, m.std) if m else format_spread(None, None) for m in metrics]
-    return [
-        Cell(text, value=m.mean if m and m.mean == m.mean else None, style="number")
-        for text, m in zip(align_spreads(texts), metrics, strict=True)
-    ]
+    return spread_cells([(m.mean, m.std) if m else (None, None) for m in metrics])
 
 
-def _metric_note(runs: Sequence[RunSummary], rows: Sequence[tuple[str, str, Mapping[str, Metric]]]) -> str:
+def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
     skipped = {setting_text(run.data["n_queries_skipped"]) for run in runs if "n_queries_skipped" in run.data}
     count = f" ({' / '.join(sorted(skipped))} here)" if skipped else ""
     parts = [
@@ -158,16 +139,15 @@ def _metric_note(runs: Sequence[RunSummary], rows: Sequence[tuple[str, str, Mapp
     return " ".join(parts)
 
 
-def _other_measures(rows: Sequence[tuple[str, str, Mapping[str, Metric]]], counts: Sequence[str]) -> str:
-    known = {name for name, _ in _COLUMNS}
-    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in known)
+def _other_measures(rows: _Rows, counts: Sequence[str]) -> str:
+    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in METRICS)
     if not others:
         return ""
     columns = [(name, name.replace("offline/", "")) for name in others]
     return disclosure("Other measures", _metric_table(rows, columns, counts, label="Other measures"))
 
 
-def _result_csv(rows: Sequence[tuple[str, str, Mapping[str, Metric]]]) -> str:
+def _result_csv(rows: _Rows) -> str:
     lines: list[tuple[object, ...]] = [("run", "click", "metric", "fold", "repeat", "value")]
     for label, click, named in rows:
         for name, metric in named.items():
@@ -175,28 +155,25 @@ def _result_csv(rows: Sequence[tuple[str, str, Mapping[str, Metric]]]) -> str:
     return csv_link(lines, file_name="results.csv", text="Save every single result as CSV")
 
 
-def _side_by_side(facts: Sequence[Mapping[str, Any]], labels: Sequence[str], noun: str, all_same: str) -> list[str]:
-    """What differs as a table, values unlike the first run's in bold with a sign; what is shared as a list."""
-    keys = list(dict.fromkeys(key for fact in facts for key in fact))
-    texts = {key: [setting_text(fact[key]) if key in fact else "not set" for fact in facts] for key in keys}
-    same = [key for key in keys if len(set(texts[key])) == 1]
-    shared = definition_list([(key, texts[key][0]) for key in same], is_code=True)
-    if len(facts) == 1:
-        return [shared]
-    if len(same) == len(keys):
-        return [paragraph(all_same), shared]
-    rows = [[Cell(key), *_marked(texts[key])] for key in keys if key not in same]
-    headings = [Cell(noun), *(Cell(label) for label in labels)]
-    note = "Only what differs. Values unlike those of the first run are bold and carry a ≠."
-    parts = [paragraph(note, style="note"), table(headings, rows, label=f"{noun}s that differ")]
-    return [*parts, disclosure(f"{len(same)} that all runs share", shared)] if same else parts
+def _curve_note(runs: Sequence[RunSummary], references: Sequence[Published]) -> str:
+    text = "In pairs: the ranker on test queries, and the lists that people were shown while it learnt."
+    if any(metric.std is not None for run in runs for named in run.metrics.values() for metric in named.values()):
+        text += " The band is one standard deviation over folds and repeats to each side."
+    if references_for(references, metric=OFFLINE, click="") or any(p.click and p.metric == OFFLINE for p in references):
+        text += " Dotted lines are published values."
+    if any(p.metric == ONLINE for p in references):
+        text += " Published online values are sums over rounds and therefore not drawn."
+    return text
 
 
-def _marked(texts: Sequence[str]) -> list[Cell]:
-    first, *rest = texts
-    others = [Cell(f"≠ {text}", style="code differs") if text != first else Cell(text, style="code") for text in rest]
-    return [Cell(first, style="code"), *others]
-
-
-def _ratio(amount: float | None, seconds: float | None) -> float | None:
-    return amount / seconds if amount is not None and seconds else None
+def _left_out(labels: Sequence[str], *, n_drawn: int) -> str:
+    """Which runs the charts do not show, and how to see them."""
+    if not labels:
+        return ""
+    n = n_drawn + len(labels)
+    text = (
+        f"Of {n} runs {n_drawn} are drawn: the first, and those that ended highest on test queries, on the mean over "
+        "users. All of them are in the tables. To draw others, name fewer: hushrank report RUN..."
+    )
+    names = "".join(f"<li>{escape(label)}</li>" for label in labels)
+    return paragraph(text, style="note") + disclosure(f"{len(labels)} runs that are not drawn", f"<ul>{names}</ul>")

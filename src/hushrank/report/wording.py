@@ -12,6 +12,7 @@ from hushrank.look.numbers import format_count, format_spread
 from hushrank.report.summary import Metric, RunSummary
 
 OFFLINE, VALI, ONLINE = "offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10"
+METRICS = {OFFLINE: "test nDCG@10", VALI: "validation nDCG@10", ONLINE: "online nDCG@10"}  # what people call them
 _NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
 
 
@@ -36,8 +37,12 @@ def title(labels: Sequence[str]) -> str:
 
 def summary_sentences(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     """The outcome in one or two sentences."""
-    text = _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
-    return text.replace(" ± ", "\u00a0±\u00a0")  # Why: a line must not end between a mean and its spread
+    return _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
+
+
+def n_rankers(run: RunSummary) -> int:
+    """How many rankers a run trained: users x folds x repeats."""
+    return sum(len(next(iter(named.values())).values) for named in run.metrics.values() if named)
 
 
 def n_values_text(metric: Metric | None) -> str:
@@ -46,8 +51,8 @@ def n_values_text(metric: Metric | None) -> str:
         return ""
     folds, repeats = {v.fold for v in metric.values}, {v.repeat for v in metric.values}
     if len(folds) * len(repeats) != len(metric.values):
-        return _count(len(metric.values), "run")
-    return f"{_count(len(folds), 'fold')} × {_count(len(repeats), 'repeat')}"
+        return count_text(len(metric.values), "run")
+    return f"{count_text(len(folds), 'fold')} × {count_text(len(repeats), 'repeat')}"
 
 
 def setting_text(value: Any) -> str:
@@ -84,6 +89,21 @@ def join_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
 
 
+def some_of(words: Sequence[str], *, n: int = 5) -> str:
+    """a, b and 48 more: the first n, or all if that is hardly longer."""
+    return join_words(words if len(words) <= n + 1 else [*words[:n], f"{len(words) - n} more"])
+
+
+def count_text(n: int, noun: str) -> str:
+    """1 run, 2 runs."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def metric_text(name: str) -> str:
+    """A metric as people call it: `test nDCG@10` for `offline/nDCG@10`."""
+    return METRICS.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
+
+
 def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
     recipe = str(run.recipe.get("recipe", run.name))
     family = [other.recipe for other in runs if other.recipe.get("recipe") == run.recipe.get("recipe")]
@@ -96,9 +116,9 @@ def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
 def _one_run(run: RunSummary) -> str:
     n_clients = run.recipe.get("n_clients")
     clients = f" by {format_count(n_clients)} clients" if isinstance(n_clients, int) and n_clients > 1 else ""
-    n_rankers = sum(len(next(iter(named.values())).values) for named in run.metrics.values() if named)
-    searches = format_count(run.n_interactions / n_rankers) if run.n_interactions and n_rankers else ""
-    learnt = f"{'Each' if n_rankers > 1 else 'The'} ranker learnt from {searches} searches{clients}" if searches else ""
+    n = n_rankers(run)
+    searches = format_count(run.n_interactions / n) if run.n_interactions and n else ""
+    learnt = f"{'Each' if n > 1 else 'The'} ranker learnt from {searches} searches{clients}" if searches else ""
     learnt += f" on {run.data['name']}. " if learnt and run.data.get("name") else ". " if learnt else ""
     reached = [
         f"{format_spread(named[OFFLINE].mean, named[OFFLINE].std)} under the {click} user"
@@ -118,7 +138,8 @@ def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
             best.append((label, click, format_spread(metric.mean, metric.std)))
     data = {str(run.data["name"]) for run in runs if run.data.get("name")}
     where = f" on {data.pop()}" if len(data) == 1 else ""
-    return f"{_count(len(runs), 'run')}{where}. {_highest(best)} Whether a difference is more than chance stands below."
+    outcome = f"{count_text(len(runs), 'run')}{where}. {_highest(best)}"
+    return f"{outcome} Whether a difference is more than chance stands below."
 
 
 def _highest(best: Sequence[tuple[str, str, str]]) -> str:
@@ -129,7 +150,3 @@ def _highest(best: Sequence[tuple[str, str, str]]) -> str:
         return f"{best[0][0]} has the highest nDCG@10 on test queries: {values}."
     each = join_words([f"{label} under the {click} user ({value})" for label, click, value in best])
     return f"The highest nDCG@10 on test queries: {each}."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
