@@ -1,48 +1,75 @@
-"""The result for a terminal, and as plain lines for a pipe."""
+"""Results for a terminal, and as plain lines for a pipe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hushrank.look.numbers import NOT_KNOWN, align_spreads, format_spread
+from hushrank.look.numbers import align_spreads, format_spread
 from hushrank.report.summary import RunSummary
 from hushrank.report.wording import OFFLINE, ONLINE, VALI, click_models, n_values_text, run_labels
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_COLUMNS = ("run", "user", "offline nDCG@10", "vali nDCG@10", "online nDCG@10", "over")
-_N_TEXT_FIRST = 2  # columns of words before those of numbers
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    heading: str
+    is_number: bool = False  # right-aligned and never broken over lines
 
 
-def result_table(runs: Sequence[RunSummary]) -> Table:
-    """A rich table of run x click model."""
+_RESULT = (
+    Column("run"),
+    Column("user"),
+    Column("offline nDCG@10", is_number=True),
+    Column("vali nDCG@10", is_number=True),
+    Column("online nDCG@10", is_number=True),
+    Column("over"),
+)
+
+
+def rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+    """A table for a terminal; names are taken literally."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for i, heading in enumerate(_COLUMNS):
-        is_number = _N_TEXT_FIRST <= i < len(_COLUMNS) - 1
-        found.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number)
-    for row in result_rows(runs):
+    for column in columns:
+        found.add_column(
+            column.heading, justify="right" if column.is_number else "left", no_wrap=column.is_number, overflow="fold"
+        )
+    for row in rows:
         found.add_row(*(Text(cell) for cell in row))
     return found
 
 
+def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """The same as aligned plain text, for pipes and logs: one line per row, whatever the cells hold."""
+    lines = [[" ".join(cell.split()) if "\n" in cell else cell for cell in row] for row in rows]
+    cells = [[column.heading for column in columns], *lines]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column.is_number else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        for row in cells
+    )
+
+
+def result_table(runs: Sequence[RunSummary]) -> Table:
+    """A rich table of run x click model."""
+    return rich_table(_RESULT, result_rows(runs))
+
+
 def result_text(runs: Sequence[RunSummary]) -> str:
-    """The same as aligned plain text, for pipes and logs."""
-    rows = [_COLUMNS, *result_rows(runs)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if _N_TEXT_FIRST <= i < len(_COLUMNS) - 1 else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    """The same as aligned plain text."""
+    return plain_table(_RESULT, result_rows(runs))
 
 
 def result_rows(runs: Sequence[RunSummary]) -> list[tuple[str, ...]]:
@@ -57,8 +84,13 @@ def result_rows(runs: Sequence[RunSummary]) -> list[tuple[str, ...]]:
     columns = []
     for name in (OFFLINE, VALI, ONLINE):
         metrics = [named.get(name) for _, _, named in rows]
-        columns.append(align_spreads([format_spread(m.mean, m.std) if m else NOT_KNOWN for m in metrics], pad=" "))
+        columns.append(spread_column([(m.mean, m.std) if m else (None, None) for m in metrics]))
     return [
         (label, click, *(column[i] for column in columns), n_values_text(next(iter(named.values()), None)))
         for i, (label, click, named) in enumerate(rows)
     ]
+
+
+def spread_column(found: Sequence[tuple[float | None, float | None]]) -> list[str]:
+    """Means with their standard deviations, points below each other."""
+    return align_spreads([format_spread(mean, std) for mean, std in found], pad=" ")
