@@ -72,6 +72,10 @@ def test_a_purpose_keeps_its_number_for_ever() -> None:
         "SYNTHETIC": 8,
         "SHUFFLE": 9,
         "BOOTSTRAP": 10,
+        "ATTACK": 11,
+        "SEED": 12,
+        "PERTURB": 13,
+        "PRIVATISE": 14,
     }
     numbers = {name: int(purpose) for name, purpose in Purpose.__members__.items()}
     assert numbers.items() >= pinned.items()

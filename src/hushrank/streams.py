@@ -36,6 +36,9 @@ class Purpose(IntEnum):
     SHUFFLE = 9  # an order of things, for instance of the queries of a generated set
     BOOTSTRAP = 10  # resampling in statistics
     ATTACK = 11  # what malicious clients make up
+    SEED = 12  # the word from which a client of an evolution strategy makes its perturbation
+    PERTURB = 13  # that perturbation, under the word as key: part of the wire version
+    PRIVATISE = 14  # randomised responses and noise on what a client sends
 
 
 def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:

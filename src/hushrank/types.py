@@ -101,6 +101,23 @@ class PrivateUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedReward:
+    """What one client of an evolution strategy saw in one round. Never leaves the device as it is."""
+
+    seed: int  # 32-bit word from which the perturbation is rebuilt
+    rewards: Array  # [n_directions, n] float64: first by params + noise, second (if any) by params - noise
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateReward:
+    """What may leave the device of an evolution strategy's client. Only `hushrank.privacy` makes one (tested)."""
+
+    seed: int  # 32-bit word
+    rewards: tuple[float, ...]  # one or two float32 numbers: the mean privatised reward of each direction
+    guarantee: str  # in words: what an observer of this message can and cannot learn
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A named part of a ranker's flat vector."""
 
@@ -119,6 +136,13 @@ class Gradient(Protocol):
         self, ranker: Ranker, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array
     ) -> Array:
         """[n_params] from every candidate's features and scores, the list shown (indices) and the clicks on it."""
+
+
+class Reward(Protocol):
+    """How well one list served one person: what an evolution strategy makes larger."""
+
+    def __call__(self, ranked_grades: Array, is_clicked: Array, all_grades: Array) -> float:
+        """From the grades [k] of the shown list, the clicks [k] on it, and the grades of all the query's documents."""
 
 
 class Rule(Protocol):

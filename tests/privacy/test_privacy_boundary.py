@@ -12,14 +12,13 @@ from hushrank.privacy.none import GUARANTEE, send_openly
 from hushrank.types import DenseUpdate, PrivateUpdate
 
 SOURCE = Path(hushrank.__file__).parent
+PRIVATE = {"PrivateUpdate", "PrivateReward"}  # the types that may leave a device
 
 
 def lines_that_make_one(tree: ast.Module) -> list[int]:
-    """Calls of PrivateUpdate, by whatever name it was imported, and ways around them."""
-    imported = [
-        a for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names if a.name == "PrivateUpdate"
-    ]
-    known = {"PrivateUpdate"} | {alias.asname for alias in imported if alias.asname}
+    """Calls of what may leave a device, by whatever name it was imported, and ways around them."""
+    imported = [a for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names if a.name in PRIVATE]
+    known = PRIVATE | {alias.asname for alias in imported if alias.asname}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     direct = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in known]
     passed = [c for c in calls for a in c.args if isinstance(a, ast.Name) and a.id in known and c not in direct]
@@ -29,10 +28,11 @@ def lines_that_make_one(tree: ast.Module) -> list[int]:
 def test_the_reader_finds_every_way_of_making_one() -> None:
     text = "from hushrank.types import PrivateUpdate as P\nx = P(1, 2, '')\ny = types.PrivateUpdate(1)\nz = map(P, a)"
     assert lines_that_make_one(ast.parse(text)) == [2, 3, 4]
-    assert lines_that_make_one(ast.parse("def f(update: PrivateUpdate) -> list[PrivateUpdate]: ...")) == []
+    assert lines_that_make_one(ast.parse(text.replace("PrivateUpdate", "PrivateReward"))) == [2, 3, 4]
+    assert lines_that_make_one(ast.parse("def f(update: PrivateUpdate) -> list[PrivateReward]: ...")) == []
 
 
-def test_only_the_privacy_room_makes_a_private_update() -> None:
+def test_only_the_privacy_room_makes_what_may_leave_a_device() -> None:
     makers = {path for path in SOURCE.rglob("*.py") if lines_that_make_one(ast.parse(path.read_text(encoding="utf-8")))}
     assert makers
     assert {path.relative_to(SOURCE).parts[0] for path in makers} == {"privacy"}
