@@ -1,0 +1,239 @@
+"""A reproduced table or figure: what was claimed and whether it holds, ours beside the published numbers, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hushrank.look.numbers import format_p, format_seconds, format_signed, format_value, spread_decimals
+from hushrank.report.cells import count_cell, spread_cells
+from hushrank.report.cost import cost_section
+from hushrank.report.curves import Published
+from hushrank.report.markup import Cell, disclosure, paragraph, relative_link, section, table
+from hushrank.report.reproduction_summary import (
+    VERDICTS,
+    Finding,
+    ReproductionSummary,
+    Row,
+    cell_keys,
+    cell_text,
+    count_findings,
+    findings_text,
+    published_decimals,
+    read_reproduction,
+    real_name,
+)
+from hushrank.report.sections import curve_section
+from hushrank.report.shell import render_page, write_page
+from hushrank.report.summary import RunSummary
+from hushrank.report.terminal import Column, plain_table, rich_table, spread_column
+from hushrank.report.wording import OFFLINE, count_text, join_words, metric_text, run_labels, setting_text
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+MAX_REFERENCES = 6  # published values in one chart
+_HEADINGS = {"clicks": "user", "click": "user", "n_clients": "clients"}  # keys that people call otherwise
+
+
+def render_reproduction(result: Mapping[str, Any], runs: Sequence[RunSummary] = ()) -> str:
+    """HTML of a table or figure that was run again, from the JSON that this leaves behind and its runs."""
+    found = read_reproduction(result)
+    labels = [data.label for data in found.stand_ins] + (["quick version"] if found.is_quick else [])
+    sections = (
+        findings_section(found),
+        rows_section(found),
+        curves_section(found, runs),
+        cost_section(runs, run_labels(runs)),
+        about_section(found),
+    )
+    lead = f"{_sentence(found.shows)} {outcome(found)}".strip()
+    heading = f"{found.number} of {found.paper}"
+    return render_page(heading, "".join(sections), kind="reproduction", lead=lead, labels=tuple(labels))
+
+
+def write_reproduction(result: Mapping[str, Any], path: Path, runs: Sequence[RunSummary] = ()) -> Path:
+    """Write the page of a reproduction to a file and say where it is."""
+    return write_page(render_reproduction(result, runs), path)
+
+
+def reproduction_table(result: Mapping[str, Any]) -> Group:
+    """The findings and then the rows, as rich tables."""
+    from rich.console import Group
+
+    found = read_reproduction(result)
+    tables = [rich_table(_FINDING_COLUMNS, _finding_rows(found))] if found.findings else []
+    return Group(*tables, rich_table(*_number_rows(found))) if found.rows else Group(*tables)
+
+
+def reproduction_text(result: Mapping[str, Any]) -> str:
+    """The same as plain lines, for pipes and logs."""
+    found = read_reproduction(result)
+    tables = [plain_table(_FINDING_COLUMNS, _finding_rows(found))] if found.findings else []
+    return "\n\n".join([*tables, plain_table(*_number_rows(found))] if found.rows else tables)
+
+
+def outcome(found: ReproductionSummary) -> str:
+    """How the findings fared, in a sentence."""
+    text = findings_text(*count_findings(found.findings))
+    return f"{text} The data are a stand-in, so the numbers are not the paper's." if found.stand_ins else text
+
+
+def findings_section(found: ReproductionSummary) -> str:
+    """Each claim with its verdict, as a mark and a word, and what it rests on."""
+    if not found.findings:
+        return section(
+            "Findings", paragraph("The paper draws no conclusion from it that is tested here.", style="empty")
+        )
+    return section("Findings", f'<ul class="findings">{"".join(_finding(finding) for finding in found.findings)}</ul>')
+
+
+def rows_section(found: ReproductionSummary) -> str:
+    """Ours beside the published numbers."""
+    if not found.rows:
+        text = "The paper prints no numbers here, only a drawing; compare the curves below with it."
+        return section("Ours and the published", paragraph(text, style="empty"))
+    headings, rows = _row_cells(found)
+    shown = table(headings, rows, label="Ours and the published", has_tools=True)
+    notes = ["± is one standard deviation over folds and repeats, of which there are as many as values."]
+    if found.stand_ins:
+        sets = join_words(list(dict.fromkeys(real_name(data.wanted) for data in found.stand_ins)))
+        notes.append(
+            f"Published values are for the real {sets}, ours for the stand-in: a difference is to be expected."
+        )
+    return section("Ours and the published", shown, paragraph(" ".join(notes), style="note"))
+
+
+def curves_section(found: ReproductionSummary, runs: Sequence[RunSummary]) -> str:
+    """Learning curves, one section for each data set, with published values as thin lines where they fit."""
+    sets = list(dict.fromkeys(str(run.data.get("name", "")) for run in runs))
+    parts = []
+    for i, name in enumerate(sets):
+        group = [run for run in runs if str(run.data.get("name", "")) == name]
+        title = f"Learning curves on {name}" if len(sets) > 1 else "Learning curves"
+        lines = published_lines(found, data=name if len(sets) > 1 else None)
+        parts.append(curve_section(group, run_labels(group), references=lines, title=title, name=f"curve-{i}"))
+    return "".join(parts)
+
+
+def published_lines(found: ReproductionSummary, *, data: str | None = None) -> list[Published]:
+    """The published values on one data set that belong into its charts, at most six for each user."""
+    names = {data, *(used.wanted for used in found.data if used.name == data)}
+    rows = [row for row in found.rows if row.metric == OFFLINE and row.published is not None]
+    rows = [row for row in rows if data is None or row.cell.get("data") is None or row.cell["data"] in names]
+    keys = [key for key in _varying(rows) if key not in ("data", "clicks", "click", "user")]
+    lines: list[Published] = []
+    for row in rows:
+        n_so_far = sum(line.click == row.click for line in lines)
+        if row.published is not None and n_so_far < MAX_REFERENCES:
+            lines.append(Published(f"published {cell_text(row, keys)}".strip(), row.published, row.metric, row.click))
+    return lines
+
+
+def about_section(found: ReproductionSummary) -> str:
+    """The data, the size, what is open in the paper, and the runs behind the page."""
+    parts = [paragraph(text) for text in _about(found)]
+    links = [
+        f'<li><a href="{escape(relative_link(directory, "report.html"))}">{escape(directory)}</a></li>'
+        for directory in found.directories
+    ]
+    if links:
+        parts.append(disclosure(f"{count_text(len(links), 'run')} behind this page", f"<ul>{''.join(links)}</ul>"))
+    return section("About this reproduction", *parts)
+
+
+def _about(found: ReproductionSummary) -> list[str]:
+    texts = [
+        f"{data.name} is generated data, shaped like {real_name(data.wanted)} in sizes and grades; it is not the real "
+        "set. With the real one on disk, repeat the command with --data DIRECTORY."
+        for data in found.stand_ins
+    ]
+    real = [real_name(data.name) for data in found.data if not data.is_stand_in]
+    texts += [f"Run on {join_words(real)}."] if real else []
+    if found.is_quick:
+        texts.append("The quick version is smaller than the published setting: read the numbers as a try-out.")
+    texts += [found.note] if found.note else []
+    texts += [f"The same result stands elsewhere as {join_words(found.aliases)}."] if found.aliases else []
+    texts += [f"It took {format_seconds(found.seconds)}."] if found.seconds is not None else []
+    return texts
+
+
+def _finding(finding: Finding) -> str:
+    mark, word = VERDICTS[finding.holds]
+    where = f" ({finding.where})" if finding.where else ""
+    why = " ".join(filter(None, (_p_text(finding), finding.why)))
+    note = paragraph(why, style="note") if why else ""
+    return f'<li><b><span aria-hidden="true">{mark}</span> {word}</b>{paragraph(finding.claim + where)}{note}</li>'
+
+
+def _p_text(finding: Finding) -> str:
+    if finding.p is None:
+        return ""
+    text = format_p(finding.p)
+    return f"p {text}." if text.startswith("<") else f"p = {text}."
+
+
+def _row_cells(found: ReproductionSummary) -> tuple[list[Cell], list[list[Cell]]]:
+    keys, decimals = cell_keys(found.rows), published_decimals(found.rows)
+    has_metrics, has_reasons = len({row.metric for row in found.rows}) > 1, any(row.why for row in found.rows)
+    ours = spread_cells([(row.ours, row.std) for row in found.rows])
+    headings = [Cell(_HEADINGS.get(key, key.replace("_", " "))) for key in keys]
+    headings += [Cell("measure")] if has_metrics else []
+    what = "" if has_metrics else f", {metric_text(found.rows[0].metric)}"
+    headings += [Cell(text, style="number") for text in (f"ours{what}", "values", "published", "difference")]
+    rows = [
+        [
+            *(_setting_cell(row, key) for key in keys),
+            *([Cell(metric_text(row.metric))] if has_metrics else []),
+            ours[i],
+            count_cell(row.n if row.ours is not None else None),
+            Cell(format_value(row.published, decimals=decimals), value=row.published, style="number"),
+            Cell(_difference_text(row, decimals), value=row.difference, style="number"),
+            *([Cell(row.why)] if has_reasons else []),
+        ]
+        for i, row in enumerate(found.rows)
+    ]
+    return [*headings, *([Cell("why there is none")] if has_reasons else [])], rows
+
+
+def _setting_cell(row: Row, key: str) -> Cell:
+    value = row.cell.get(key)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Cell(
+        "" if value is None else setting_text(value), value=float(value) if is_number and value is not None else None
+    )
+
+
+def _difference_text(row: Row, decimals: int) -> str:
+    """With the digits of the less exact of the two."""
+    return format_signed(row.difference, decimals=min(decimals, spread_decimals(row.std)) if row.std else decimals)
+
+
+def _varying(rows: Sequence[Row]) -> list[str]:
+    return [key for key in cell_keys(rows) if len({setting_text(row.cell.get(key)) for row in rows}) > 1]
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text.endswith((".", "?")) else f"{text}."
+
+
+_FINDING_COLUMNS = (Column("finding"), Column("claim"), Column("p", is_number=True), Column("why"))
+
+
+def _finding_rows(found: ReproductionSummary) -> list[list[str]]:
+    return [
+        [" ".join(VERDICTS[f.holds]), f.claim, format_p(f.p) if f.p is not None else "", f.why] for f in found.findings
+    ]
+
+
+def _number_rows(found: ReproductionSummary) -> tuple[list[Column], list[list[str]]]:
+    """The same columns as on the page, with spaces for the terminal."""
+    headings, rows = _row_cells(found)
+    texts = [[cell.text for cell in row] for row in rows]
+    at = next(i for i, heading in enumerate(headings) if heading.text.startswith("ours"))
+    for text, ours in zip(texts, spread_column([(row.ours, row.std) for row in found.rows]), strict=True):
+        text[at] = ours
+    return [Column(heading.text, is_number=heading.style == "number") for heading in headings], texts
