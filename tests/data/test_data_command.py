@@ -67,18 +67,38 @@ def test_check_reports_the_first_problem_of_each_file(write: Write) -> None:
     assert "train.txt, line 1: feature index 0" in result.stdout and "the grade is '9999'" in result.stdout
 
 
-def test_check_compares_a_public_set_with_its_published_counts(write: Write) -> None:
-    for role in ("train", "vali", "test"):
-        write("1 qid:1 1:1\n", f"data-root/yahoo/set1.{role}.txt")
-    result = call("check", "yahoo")
-    assert (
-        result.exit_code == 1 and "3 queries came, Yahoo! Learning to Rank Challenge, set 1 has 29,921" in result.stdout
-    )
-
-
 def test_check_finds_nothing_wrong_with_mq2008(mq2008: Path) -> None:
-    assert call_json("check", mq2008) == {"source": str(mq2008), "problems": []}
+    found = call_json("check", mq2008, "--as", "mq2008")
+    assert found == {"source": str(mq2008), "as": "mq2008", "problems": [], "notes": []}
+    assert call("check", mq2008).stdout == f"{mq2008}: no problems; the counts are those of mq2008.\n"
     assert call("check", "tiny").stdout == "tiny: no problems.\n"
+
+
+def test_check_names_every_deviation_and_fails(write: Write) -> None:
+    for role in ("train", "vali", "test"):
+        write("1 qid:1 1:1\n", f"mine/{role}.txt")
+    result = call("check", write("", "mine/README").parent, "--as", "Yahoo", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1 and found["as"] == "yahoo" and len(found["problems"]) == 3 + 2 * 3
+    assert "3 queries came, Yahoo! Learning to Rank Challenge, set 1 has 29,921." in found["problems"][1]
+    assert found["notes"] == [
+        "1 features came, Yahoo! Learning to Rank Challenge, set 1 has 700. Sparse files may lack the last ones."
+    ]
+
+
+def test_list_says_what_is_on_this_machine(write: Write) -> None:
+    place = write("", "data-root/MQ2007/README").parent
+    found = {row["name"]: row["found"] for row in call_json("list")["catalogue"]}
+    assert found == {**dict.fromkeys(found, None), "mq2007": str(place)}
+    assert f"\nmq2007\t{place}\t" in call("list").stdout and "\nyahoo\t-\t" in call("list").stdout
+
+
+def test_info_of_a_public_set_shows_its_licence(write: Write) -> None:
+    for role in ("train", "vali", "test"):
+        write("1 qid:1 1:1\n", f"data-root/istella-s/{role}.txt")
+    assert "non-commercial use only" in call("info", "istella-s").stdout
+    assert call_json("info", "istella-s")["catalogue"]["n_queries"] == 33_018
+    assert call_json("info", "tiny")["catalogue"] is None
 
 
 def test_make_writes_what_load_generates(tmp_path: Path) -> None:
@@ -111,12 +131,40 @@ def test_make_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode != 0 and "File too large" in done.stderr and list(place.iterdir()) == []
 
 
-def test_convert_writes_normalised_text_with_document_ids(write: Write, tmp_path: Path) -> None:
+def write_raw(write: Write) -> Path:
     for role in ("train", "vali", "test"):
-        write("1 qid:1 1:2 #docid = A\n0 qid:1 1:4 #docid = B\n", f"raw/{role}.txt")
-    assert call("convert", tmp_path / "raw", tmp_path / "out", "--normalise", "query-minmax").exit_code == 0
+        path = write("1 qid:1 1:2 #docid = A\n0 qid:1 1:4 #docid = B\n", f"raw/{role}.txt")
+    return path.parent
+
+
+def test_convert_writes_normalised_text_with_document_ids(write: Write, tmp_path: Path) -> None:
+    result = call("convert", write_raw(write), "--out", tmp_path / "out", "--normalise", "query-minmax")
+    assert result.exit_code == 0 and result.stdout == f"{tmp_path / 'out'}\n"
     text = (tmp_path / "out" / "Fold1" / "vali.txt").read_text()
     assert text == "1 qid:1 1:0.000000 #docid = A\n0 qid:1 1:1.000000 #docid = B\n"
+
+
+def test_convert_writes_qrels_and_a_run_by_one_feature(write: Write, tmp_path: Path) -> None:
+    files = call_json("convert", write_raw(write), "--to", "qrels", "--out", tmp_path / "qrels")["files"]
+    assert files == ["Fold1/train.qrels", "Fold1/vali.qrels", "Fold1/test.qrels"]
+    call("convert", tmp_path / "raw", "--to", "run", "--feature", "1", "--out", tmp_path / "run")
+    assert (tmp_path / "qrels" / "Fold1" / "test.qrels").read_text() == "1 0 A 1\n1 0 B 0\n"
+    assert (tmp_path / "run" / "Fold1" / "test.run").read_text() == "1 Q0 B 1 4 feature-1\n1 Q0 A 2 2 feature-1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--to", "csv"), "the format is 'csv', must be one of letor, qrels, run"),
+        (("--to", "run"), "a run ranks documents by one feature"),
+        (("--to", "qrels", "--feature", "1"), "a run ranks documents by one feature"),
+        (("--to", "run", "--feature", "2"), "feature is 2, raw has features 1 to 1"),
+    ],
+)
+def test_convert_refuses_what_it_cannot_write(write: Write, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    result = call("convert", write_raw(write), *words, "--out", tmp_path / "out")
+    assert isinstance(result.exception, ValueError) and said in str(result.exception)
+    assert not (tmp_path / "out").exists()
 
 
 def test_log_writes_impressions_that_can_be_read(tmp_path: Path) -> None:

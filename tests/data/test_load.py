@@ -121,7 +121,8 @@ def test_a_public_set_that_is_absent_says_how_to_get_it(own_cache: Path) -> None
     with pytest.raises(FileNotFoundError) as caught:
         load_dataset("mslr-web10k")
     message = str(caught.value)
-    assert "Microsoft Research" in message and f"Put it into {own_cache / 'mslr-web10k'}" in message
+    assert "Visit https://www.microsoft.com/" in message and "Take MSLR-WEB10K.zip and unpack it." in message
+    assert f"into {own_cache / 'mslr-web10k'}." in message and "\n" not in message
 
 
 def test_a_public_name_is_found_in_the_data_root_with_its_normalisation(write: Write) -> None:

@@ -25,63 +25,94 @@ _LINE_SECONDS = 10.0
 
 @app.command("list")
 def list_sets(as_json: AsJson = False) -> None:
-    """Show the shapes that can be generated and the public sets that can be loaded."""
+    """Show the shapes that can be generated and the public sets, with where they are on this machine."""
     import dataclasses
 
     from hushrank.data.catalog import CATALOG
+    from hushrank.data.load import find_public
     from hushrank.data.shapes import SHAPES
 
     shapes = [{"name": name, **dataclasses.asdict(shape)} for name, shape in SHAPES.items()]
-    public = [{"name": name, **dataclasses.asdict(entry)} for name, entry in CATALOG.items()]
+    found = {name: find_public(name) for name in CATALOG}
+    public = [
+        {"name": name, "found": None if found[name] is None else str(found[name]), **dataclasses.asdict(entry)}
+        for name, entry in CATALOG.items()
+    ]
     if as_json:
         print(json.dumps({"shapes": shapes, "catalogue": public}))
         return
     _print_table("Generated shapes", shapes, ("name", "n_queries", "mean_length", "longest", "n_features"))
     _print_table(
-        "Public data sets", public, ("name", "n_queries", "n_documents", "n_features", "normalise", "how_to_get")
+        "Public data sets", public, ("name", "found", "n_queries", "n_documents", "n_features", "normalise", "page")
     )
 
 
 @app.command()
 def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, seed: Seed = 0) -> None:
-    """Show queries, documents, list lengths and grades of each split."""
+    """Show queries, documents, list lengths and grades of each split; licence and origin of a public set."""
+    import dataclasses
+
+    from hushrank.data.catalog import CATALOG
     from hushrank.data.load import load_dataset
     from hushrank.data.summary import summarise_dataset
 
     dataset = load_dataset(source, normalise=normalise, seed=seed, progress=_tell)
     splits = summarise_dataset(dataset)
     about = {key: getattr(dataset, key) for key in ("name", "n_features", "n_grades", "normalise", "fingerprint")}
+    entry = CATALOG.get(source.lower())
     if as_json:
-        print(json.dumps({**about, "splits": splits}))
+        print(json.dumps({**about, "catalogue": entry and dataclasses.asdict(entry), "splits": splits}))
         return
     title = f"{dataset.name}: {dataset.n_features} features, {dataset.n_grades} grades, normalise {dataset.normalise}"
     _print_table(title, splits, tuple(splits[0]))
+    if entry is not None:
+        print(f"{entry.title}. {entry.licence} {entry.page}")
 
 
 @app.command()
-def check(source: Source, as_json: AsJson = False) -> None:
-    """Read every file and report the first problem of each, and counts that are not as published."""
-    from hushrank.data.summary import check_files
+def check(
+    source: Source,
+    known_as: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="The public set it should be; default: by its name.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read every file and report the first problem of each, and every count that is not as published."""
+    from hushrank.data.check import check_files
 
-    problems = check_files(source)
+    found = check_files(source, known_as=known_as)
     if as_json:
-        print(json.dumps({"source": source, "problems": problems}))
+        lists = {"problems": list(found.problems), "notes": list(found.notes)}
+        print(json.dumps({"source": source, "as": found.compared_with, **lists}))
     else:
-        print("\n".join(problems) or f"{source}: no problems.")
-    if problems:
+        good = f"{source}: no problems."
+        if found.compared_with is not None:
+            but = ", but for these notes:" if found.notes else "."
+            good = f"{source}: no problems; the counts are those of {found.compared_with}{but}"
+        print("\n".join([*(found.problems or [good]), *(f"note: {note}" for note in found.notes)]))
+    if found.problems:
         raise typer.Exit(1)
 
 
 @app.command()
-def convert(source: Source, destination: Path, normalise: Normalise = None, seed: Seed = 0) -> None:
-    """Write a data set as LETOR text, FoldN/{train,vali,test}.txt."""
-    from hushrank.data.export import check_destination, write_dataset
+def convert(
+    source: Source,
+    out: Annotated[Path, typer.Option(help="The directory to write.")],
+    to: Annotated[str, typer.Option(help="letor, qrels, or run (TREC; ranked by --feature).")] = "letor",
+    feature: Annotated[int | None, typer.Option(help="Of a run: rank by this feature, counted from 1.")] = None,
+    normalise: Normalise = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write a data set as FoldN/{train,vali,test} in another format; document ids are kept."""
+    from hushrank.data.export import check_destination, check_format, write_dataset
     from hushrank.data.load import load_dataset
 
-    check_destination(destination)
+    check_format(to, feature)
+    check_destination(out)
     dataset = load_dataset(source, normalise=normalise, keep_document_ids=True, seed=seed, progress=_tell)
-    write_dataset(dataset, destination, progress=_tell)
-    print(destination)
+    files = write_dataset(dataset, out, form=to, feature=feature, progress=_tell)
+    print(json.dumps({"out": str(out), "to": to, "files": files}) if as_json else out)
 
 
 @app.command()
@@ -90,6 +121,7 @@ def make(
     destination: Path,
     seed: Seed = 0,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the shape.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Generate a data set and write it as LETOR text, FoldN/{train,vali,test}.txt."""
     from hushrank.data.export import check_destination, write_dataset
@@ -99,8 +131,8 @@ def make(
     name = f"{shape}:{','.join(changes)}" if changes else shape
     shape_named(name)
     check_destination(destination)
-    write_dataset(load_dataset(name, seed=seed, progress=_tell), destination, progress=_tell)
-    print(destination)
+    files = write_dataset(load_dataset(name, seed=seed, progress=_tell), destination, progress=_tell)
+    print(json.dumps({"out": str(destination), "to": "letor", "files": files}) if as_json else destination)
 
 
 @app.command()
@@ -196,4 +228,6 @@ def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
 def _show(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(f"{item:g}" for item in value)
+    if value is None:
+        return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

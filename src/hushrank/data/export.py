@@ -1,4 +1,4 @@
-"""A whole data set as a directory of LETOR text: complete, or not there."""
+"""A whole data set as a directory of text, one file per split: complete, or not there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 
 from hushrank.data.layout import ROLES
 from hushrank.data.letor_write import write_letor
-from hushrank.types import Dataset
+from hushrank.data.trec import write_qrels, write_trec_run
+from hushrank.types import Dataset, QuerySet
+
+FORMATS = {"letor": ".txt", "qrels": ".qrels", "run": ".run"}  # and how the names of their files end
 
 
 def check_destination(destination: Path) -> None:
@@ -18,21 +21,55 @@ def check_destination(destination: Path) -> None:
         raise FileExistsError(f"{destination} exists already and is not empty. Name another place, or remove it first.")
 
 
-def write_dataset(dataset: Dataset, destination: Path, *, progress: Callable[[str], None] | None = None) -> None:
-    """Write `FoldN/{train,vali,test}.txt`, first beside the destination, then renamed into it."""
+def check_format(form: str, feature: int | None) -> None:
+    """Refuse a format that does not exist, and a run by no feature."""
+    if form not in FORMATS:
+        raise ValueError(f"the format is {form!r}, must be one of {', '.join(FORMATS)}.")
+    if (form == "run") != (feature is not None):
+        raise ValueError(
+            "a run ranks documents by one feature, other formats by none: give run and a feature, or neither."
+        )
+
+
+def write_dataset(
+    dataset: Dataset,
+    destination: Path,
+    *,
+    form: str = "letor",
+    feature: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Write `FoldN/{train,vali,test}.*`, first beside the destination, then renamed into it; the names of the files.
+
+    `form`: letor; qrels; or run, which ranks by the feature with that index, counted from 1 as in the files.
+    """
+    check_format(form, feature)
+    if feature is not None and not 1 <= feature <= dataset.n_features:
+        raise ValueError(f"feature is {feature}, {dataset.name} has features 1 to {dataset.n_features}.")
     check_destination(destination)
     destination.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f".{destination.name}-", dir=destination.parent))
+    names = []
     try:
         for fold in dataset.folds:
-            place = making / f"Fold{fold.number}"
-            place.mkdir()
+            (making / f"Fold{fold.number}").mkdir()
             for role in ROLES:
+                names.append(f"Fold{fold.number}/{role}{FORMATS[form]}")
                 if progress is not None:
-                    progress(f"writing {destination.name}/{place.name}/{role}.txt")
-                write_letor(getattr(fold, role), place / f"{role}.txt")
+                    progress(f"writing {destination.name}/{names[-1]}")
+                _write_split(getattr(fold, role), making / names[-1], form=form, feature=feature)
         making.chmod(0o755)
         making.replace(destination)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
+    return names
+
+
+def _write_split(queries: QuerySet, path: Path, *, form: str, feature: int | None) -> None:
+    if form == "letor":
+        write_letor(queries, path)
+    elif feature is None:
+        write_qrels(path, queries)
+    else:
+        write_trec_run(path, queries, queries.features[:, feature - 1], tag=f"feature-{feature}")

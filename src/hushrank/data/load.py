@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hushrank.data.cache import FORMAT, cache_key, fetch
-from hushrank.data.catalog import CATALOG
+from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import ROLES, FoldSource, SplitSource, find_folds
 from hushrank.data.letor import read_letor, side_file
 from hushrank.data.normalise import check_method, normalise_queries
@@ -64,13 +64,25 @@ def resolve_directory(name_or_dir: str) -> tuple[Path, str]:
     name = name_or_dir.lower()
     if name not in CATALOG:
         raise FileNotFoundError(_explain_unknown(name_or_dir))
+    found = find_public(name)
+    if found is not None:
+        return found, CATALOG[name].normalise
     root = os.environ.get("HUSHRANK_DATA")
-    for place in [Path(root), Path()] if root else [Path()]:
-        found = _find_ignoring_case(place, name)
-        if found is not None:
-            return found, CATALOG[name].normalise
-    where = f"{Path(root) / name}" if root else f"./{name}, or set HUSHRANK_DATA and put it under $HUSHRANK_DATA/{name}"
-    raise FileNotFoundError(f"{name} is not here. {CATALOG[name].how_to_get} Put it into {where}.")
+    where = f"{Path(root) / name}" if root else f"./{name}, or set HUSHRANK_DATA and use $HUSHRANK_DATA/{name}"
+    raise FileNotFoundError(f"{name} is not here. {explain_getting(name, where=where)}")
+
+
+def find_public(name: str) -> Path | None:
+    """Where a data set of the catalogue is on this machine: in $HUSHRANK_DATA or in the current directory."""
+    root = os.environ.get("HUSHRANK_DATA")
+    places = [Path(root), Path()] if root else [Path()]
+    return next((found for place in places if (found := _find_ignoring_case(place, name)) is not None), None)
+
+
+def check_catalogue_name(name: str) -> None:
+    """Refuse a name that the catalogue does not have."""
+    if name.lower() not in CATALOG:
+        raise ValueError(f"{name!r} is no data set of the catalogue, which has {', '.join(CATALOG)}.")
 
 
 def _find_ignoring_case(place: Path, name: str) -> Path | None:
