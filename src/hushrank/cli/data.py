@@ -42,9 +42,9 @@ def list_sets(as_json: AsJson = False) -> None:
         print(json.dumps({"shapes": shapes, "catalogue": public}))
         return
     _print_table("Generated shapes", shapes, ("name", "n_queries", "mean_length", "longest", "n_features"))
-    _print_table(
-        "Public data sets", public, ("name", "found", "n_queries", "n_documents", "n_features", "normalise", "page")
-    )
+    _print_table("Public data sets", public, ("name", "found", "n_queries", "n_documents", "n_features", "normalise"))
+    if None in found.values():
+        _tell("How to get one that is not found: hushrank data info NAME")
 
 
 @app.command()
