@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from hushrank import __version__
-from hushrank.cli import bench, data, demo, doctor, evaluate, export, report, run
+from hushrank.cli import bench, data, demo, doctor, evaluate, export, report, reproduce, run, sweep
 
 app = typer.Typer(
     name="hushrank",
@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("sweep")(sweep.sweep)
+app.command("reproduce")(reproduce.reproduce)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("report")(report.report)

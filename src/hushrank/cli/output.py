@@ -25,15 +25,20 @@ def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False
     from hushrank.report.terminal import result_table, result_text
 
     runs = [from_directory(directory) for directory in directories]
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        Console().print(result_table(runs))
-    else:
-        typer.echo(result_text(runs))
+    print_table(result_table(runs), result_text(runs))
     if not quiet:
         also = f"; compare with others: hushrank report {directories[0]} OTHER" if len(directories) == 1 else ""
         typer.echo(f"Report: {report}{also}", err=True)
+
+
+def print_table(table: Any, text: str) -> None:
+    """A rich table on a terminal, the same as plain text in a pipe."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(table)
+    else:
+        typer.echo(text)
 
 
 def parse_bytes(text: str | None) -> int | None:

@@ -76,7 +76,7 @@ def find_public(name: str) -> Path | None:
     """Where a data set of the catalogue is on this machine: in $HUSHRANK_DATA or in the current directory."""
     root = os.environ.get("HUSHRANK_DATA")
     places = [Path(root), Path()] if root else [Path()]
-    return next((found for place in places if (found := _find_ignoring_case(place, name)) is not None), None)
+    return next((found for place in places if (found := find_ignoring_case(place, name)) is not None), None)
 
 
 def check_catalogue_name(name: str) -> None:
@@ -85,7 +85,7 @@ def check_catalogue_name(name: str) -> None:
         raise ValueError(f"{name!r} is no data set of the catalogue, which has {', '.join(CATALOG)}.")
 
 
-def _find_ignoring_case(place: Path, name: str) -> Path | None:
+def find_ignoring_case(place: Path, name: str) -> Path | None:
     if not place.is_dir():
         return None
     return next((path for path in sorted(place.iterdir()) if path.name.lower() == name and path.is_dir()), None)

@@ -35,6 +35,7 @@ class News:
     searches: int  # done so far, over the batch's cells
     share: float  # of the batch's rounds
     test: float  # mean offline nDCG at the last look
+    vali: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,8 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, pla
     def train(number: int) -> Progress:
         def report(progress: Progress) -> None:
             share = progress.round / setting.rounds
-            options.report(
-                News(number, len(plans), int(progress.searches.sum()), share, float(progress.test[-1].mean()))
-            )
+            test, vali = float(progress.test[-1].mean()), float(progress.vali[-1].mean())
+            options.report(News(number, len(plans), int(progress.searches.sum()), share, test, vali))
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
         identity = f"{options.identity}-{engine}-{platform}{plans[number].shape.n_devices}"

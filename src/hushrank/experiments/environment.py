@@ -26,8 +26,13 @@ def describe_environment(*, device: str, command: str) -> dict[str, str]:
         "device": device,
         **({"commit": commit} if commit else {}),
         "command": command,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": now(),
     }
+
+
+def now() -> str:
+    """This moment, for people and programs."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def package_version(name: str) -> str | None:

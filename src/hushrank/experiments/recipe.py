@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -82,6 +83,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "None": (type(None),),
     "ClickTables": (dict,),
 }
+_PUBLISHED = re.compile(r"[a-z-]+\.(table|figure)[\d.]+")
 _AT_LEAST_ONE = ("rounds", "hidden", "repeats", "batch", "eval_every")
 
 
@@ -89,26 +91,47 @@ def find_recipe(name_or_file: str) -> Recipe:
     """A named recipe, or one from a TOML file (`recipe = "fpdgd"` and any other keys)."""
     if name_or_file in NAMED:
         return NAMED[name_or_file]
-    if Path(name_or_file).suffix == ".toml" or Path(name_or_file).is_file():
+    if Path(name_or_file).suffix in (".toml", ".json") or Path(name_or_file).is_file():
         return read_recipe(Path(name_or_file))
+    if _PUBLISHED.fullmatch(name_or_file):
+        raise ValueError(f"{name_or_file} is a table or figure: rerun it with hushrank reproduce {name_or_file}")
     near = difflib.get_close_matches(name_or_file, NAMED, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(NAMED)}, or the path of a TOML file."
     raise ValueError(f"no recipe is called {name_or_file!r}; {hint}")
 
 
 def read_recipe(path: Path) -> Recipe:
+    """From a TOML file, or from the recipe.json of a run: to change one thing of it."""
+    if path.suffix == ".json":
+        return recipe_from_json({key: value for key, value in read_json(path).items() if key != "format"})
+    values = read_toml(path)
+    if "grid" in values or "case" in values:
+        raise ValueError(f"{path} is a grid of recipes: run it with hushrank sweep {path}")
+    name = values.pop("recipe", None)
+    if name is None:
+        raise ValueError(f'{path} does not say which method to run: add a line such as recipe = "fpdgd".')
+    return change_recipe(find_recipe(str(name)), values)
+
+
+def read_json(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is not the recipe of a run: {error}.") from error
+    if not isinstance(found, dict) or not set(found) <= {*KEYS, "format"}:
+        raise ValueError(f"{path} is not the recipe of a run: it must hold the keys of a recipe, no others.")
+    return found
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ValueError(
             f"{path} does not exist. Give a recipe's name ({', '.join(NAMED)}) or the path of a TOML file."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
-    name = values.pop("recipe", None)
-    if name is None:
-        raise ValueError(f'{path} does not say which method to run: add a line such as recipe = "fpdgd".')
-    return change_recipe(find_recipe(str(name)), values)
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
@@ -118,11 +141,16 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise ValueError(f"--set {assignment!r} has no '='; write --set key=value.")
-        try:
-            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            values[key.strip()] = text.strip()
+        values[key.strip()] = parse_value(text)
     return values
+
+
+def parse_value(text: str) -> Any:
+    """TOML, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
 
 
 def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:

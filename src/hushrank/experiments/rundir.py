@@ -56,11 +56,16 @@ def read_recipe_file(directory: Path) -> Recipe | None:
         return None
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
-    if values.pop("format", FORMAT) != FORMAT:
-        raise ValueError(
-            f"{directory} was written by another version of hushrank: use that one, or choose another --out."
-        )
+    check_format(directory, values.pop("format", FORMAT), FORMAT)
     return recipe_from_json(values)
+
+
+def check_format(directory: Path, written: Any, known: int) -> None:
+    if not isinstance(written, int) or written > known:
+        raise ValueError(
+            f"{directory} was written by a newer hushrank (format {written}, this one reads {known}). "
+            "Update with: pip install --upgrade hushrank"
+        )
 
 
 @contextmanager

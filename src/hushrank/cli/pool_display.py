@@ -1,0 +1,94 @@
+"""Many runs at once on stderr: a live table on a terminal, a line per finished run when piped, nothing with --quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hushrank.cli.progress import describe_seconds
+from hushrank.look.numbers import NOT_KNOWN, format_value
+
+if TYPE_CHECKING:
+    from hushrank.experiments.pool import Step
+
+_SHOWN = 12  # rows; Why: a table that is longer than the terminal flickers
+
+
+class PoolDisplay:
+    """Hears a pool's steps; shows which runs are under way, how far, and their quality on validation queries."""
+
+    def __init__(self, title: str, labels: Sequence[str], *, quiet: bool = False) -> None:
+        self._title, self._labels, self._quiet = title, labels, quiet
+        self._steps: dict[int, Step] = {}
+        self._quality: dict[int, float] = {}
+        self._began, self._done_before = time.monotonic(), 0.0
+        self._live: Any = None
+
+    def __enter__(self) -> PoolDisplay:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self.render)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def hear(self, step: Step) -> None:
+        is_news = step.number not in self._steps or not self._steps[step.number].is_over
+        if step.is_over and step.number not in self._steps:
+            self._done_before += 1  # it was finished before this pool began
+        self._steps[step.number] = step
+        if step.quality is not None:
+            self._quality[step.number] = step.quality
+        if step.is_over and is_news and self._live is None and not self._quiet:
+            print(f"{self._title}: {self.summary()}; {self.describe(step.number)}", file=sys.stderr)
+
+    def describe(self, number: int) -> str:
+        step = self._steps[number]
+        how = f"failed: {step.error}" if step.error else "finished"
+        vali = f", vali nDCG@10 {format_value(self._quality[number])}" if number in self._quality else ""
+        return f"{self._labels[number]} {how}{vali}"
+
+    def summary(self) -> str:
+        """`12 of 60 finished, 1 failed, 3 min left`"""
+        over = [step for step in self._steps.values() if step.is_over]
+        failed = sum(step.error is not None for step in over)
+        words = [f"{len(over) - failed} of {len(self._labels)} finished"]
+        words += [f"{failed} failed"] if failed else []
+        done = sum(1.0 if step.is_over else step.share for step in self._steps.values()) - self._done_before
+        left = len(self._labels) - self._done_before - done
+        if done > 0.05 and left > 0:
+            words.append(f"{describe_seconds((time.monotonic() - self._began) * left / done)} left")
+        return ", ".join(words)
+
+    def render(self) -> Any:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", title_justify="left", title_style="")
+        table.title = Text(f"{self._title}: {self.summary()}")
+        for heading, justify in (("run", "left"), ("state", "left"), ("done", "right"), ("vali nDCG@10", "right")):
+            table.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type] # rich's literals
+        for number in self.rows():
+            step = self._steps[number]
+            state = "failed" if step.error else "finished" if step.is_over else "running"
+            quality = format_value(self._quality[number]) if number in self._quality else NOT_KNOWN
+            table.add_row(Text(self._labels[number]), state, f"{step.share:.0%}", quality)
+        return table
+
+    def rows(self) -> list[int]:
+        """Those under way, then those that ended last."""
+        known = list(self._steps.items())
+        running = [number for number, step in known if not step.is_over]
+        over = [number for number, step in known if step.is_over]
+        return [*running, *over[::-1]][:_SHOWN]

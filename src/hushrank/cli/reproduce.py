@@ -1,0 +1,78 @@
+"""`hushrank reproduce`: the papers' tables and figures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME...]", help="Such as fpdgd.figure4; with --quick and no name: all of them."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="What there is, what it shows, what it needs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small honest version: fewer folds and rounds.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="A directory with the real data; without it data shaped like it.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one thing everywhere; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed and device: same bits.")] = 0,
+    repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user; default five, quick two.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    out: Annotated[Path, typer.Option(help="Where results are kept and continued.")] = Path("runs/reproduce"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of continuing.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Rerun a paper's table or figure: ours beside the published values, and whether its claims hold."""
+    from hushrank.cli.output import print_json, print_table
+    from hushrank.cli.pool_display import PoolDisplay
+    from hushrank.experiments.pool import PoolOptions
+    from hushrank.experiments.recipe import parse_assignments
+    from hushrank.experiments.reproduce import (
+        ReproduceOptions,
+        list_results,
+        names_to_run,
+        prepare,
+        trial_label,
+    )
+    from hushrank.experiments.reproduce import reproduce as run_reproduction
+    from hushrank.experiments.reproduction import Scale
+    from hushrank.report.listing import list_table, list_text
+    from hushrank.report.reproduction import reproduction_table, reproduction_text
+
+    if list_ or not (names or quick):
+        found = list_results()
+        if json_:
+            print_json({"results": found})
+        else:
+            print_table(list_table(found), list_text(found))
+            typer.echo("Rerun one with: hushrank reproduce NAME, or all in small with --quick", err=True)
+        return
+    scale = Scale(quick=quick, repeats=repeats, seed=seed)
+    options = ReproduceOptions(out, data, scale, parse_assignments(set_ or []), fresh)
+    prepared = [prepare(name, options) for name in names_to_run(names or [])]
+    results = []
+    for each in prepared:
+        labels = [trial_label(trial) for trial in each.trials]
+        display = PoolDisplay(each.result.name, labels, quiet=quiet)
+        pool = PoolOptions(jobs, run={"device": device, "workers": None if jobs == 1 else 1}, hear=display.hear)
+        try:
+            with display:
+                results.append(run_reproduction(each, options, pool))
+        except KeyboardInterrupt:
+            print("stopped; what was done is saved. Continue with the same command.", file=sys.stderr)
+            raise typer.Exit(130) from None
+        if not json_:
+            print_table(reproduction_table(results[-1]), reproduction_text(results[-1]))
+    if json_:
+        print_json(results[0] if len(results) == 1 else {"reproductions": results})
+    if not quiet:
+        typer.echo(f"Report: {prepared[-1].directory / 'report.html'}; all of them: {out / 'index.html'}", err=True)

@@ -1,0 +1,142 @@
+"""What the trials behind a table found, and tests of what its paper claims about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
+
+OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
+LEVEL = 0.05
+Cell = Mapping[str, Any]  # what is special about a trial: {"data": "mq2007", "method": "fpdgd", "n_clients": 10}
+Values = Mapping[tuple[int, int], float]  # {(fold, repeat): value}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """One trial that has run."""
+
+    cell: Cell
+    directory: Path
+    result: Mapping[str, Any]  # the run's JSON
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        clicks = self.result["recipe"]["clicks"]
+        return (clicks,) if isinstance(clicks, str) else tuple(clicks)
+
+    def metric(self, user: str, name: str) -> Mapping[str, Any]:
+        """{"mean", "std", "values"} of one user."""
+        metrics = self.result["metrics"]
+        found: Mapping[str, Any] = (metrics if isinstance(self.result["recipe"]["clicks"], str) else metrics[user])[
+            name
+        ]
+        return found
+
+    def values(self, user: str, name: str = OFFLINE) -> Values:
+        return {(row["fold"], row["repeat"]): row["value"] for row in self.metric(user, name)["values"]}
+
+    def curve(self, user: str, name: str) -> dict[tuple[int, int], list[tuple[int, float]]]:
+        """{(fold, repeat): [(interactions, value)]}"""
+        found: dict[tuple[int, int], list[tuple[int, float]]] = {}
+        with (self.directory / "metrics.jsonl").open(encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                if row["click"] == user and row["name"] == name:
+                    cell = row["fold"], row["repeat"]
+                    found.setdefault(cell, []).append((row["interactions"], row["value"]))
+        return found
+
+    def values_after(self, user: str, interactions: int, name: str = OFFLINE) -> Values:
+        """Of the last look that was not later than after so many interactions."""
+        curves = self.curve(user, name)
+        return {cell: [v for n, v in curve if n <= interactions][-1] for cell, curve in curves.items()}
+
+    def mean_along(self, user: str, name: str) -> Values:
+        """The mean over all interactions of what was measured between two looks."""
+        return {cell: _mean_of_steps(curve) for cell, curve in self.curve(user, name).items()}
+
+    @property
+    def n_interactions(self) -> int:
+        """Of one training."""
+        user = self.users[0]
+        return int(self.result["n_interactions"] / len(self.users) / len(self.values(user)))
+
+
+def _mean_of_steps(curve: Sequence[tuple[int, float]]) -> float:
+    widths = [after - before for before, after in zip([0, *(n for n, _ in curve)], (n for n, _ in curve), strict=False)]
+    return sum(width * value for width, (_, value) in zip(widths, curve, strict=True)) / sum(widths)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All trials of a reproduction."""
+
+    finished: tuple[Finished, ...]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trial.cell["data"] for trial in self.finished))
+
+    def users(self, data: str) -> tuple[str, ...]:
+        return next(trial.users for trial in self.finished if trial.cell["data"] == data)
+
+    def find(self, **cell: Any) -> Finished:
+        """The one trial whose cell has these entries."""
+        (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in cell.items()))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a claim holds, and how that was found."""
+
+    holds: bool
+    p: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sets of results that belong together."""
+
+    name: str  # such as "perfect users"
+    ours: Values
+    theirs: Values
+
+    def aligned(self) -> tuple[list[float], list[float]]:
+        cells = sorted(self.ours)
+        return [self.ours[cell] for cell in cells], [self.theirs[cell] for cell in cells]
+
+
+def for_every_user(outcome: Outcome, make: Callable[[str, str], Sequence[Pair]]) -> list[Pair]:
+    """The pairs of every data set and user."""
+    return [pair for data in outcome.data for user in outcome.users(data) for pair in make(data, user)]
+
+
+def all_better(pairs: Sequence[Pair]) -> Verdict:
+    """Ours higher in every pair: paired t-tests, two-tailed, p corrected for their number."""
+    tests = [paired_t_test(*pair.aligned()) for pair in pairs]
+    corrected = bonferroni([test.p for test in tests])
+    holds = all(test.mean_difference > 0 and p < LEVEL for test, p in zip(tests, corrected, strict=True))
+    words = [
+        f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
+        for pair, test, p in zip(pairs, tests, corrected, strict=True)
+    ]
+    return Verdict(holds, max(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
+
+
+def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
+    """Equal within the margin in every pair: two one-sided tests each; all must hold, so p is the largest."""
+    tests = [equivalence_test(*pair.aligned(), margin=margin) for pair in pairs]
+    p = max(test.p for test in tests)
+    words = [f"{pair.name} {test.mean_difference:+.4f}" for pair, test in zip(pairs, tests, strict=True)]
+    return Verdict(p < LEVEL, p, f"Two one-sided tests within {margin:g}: {'; '.join(words)}.")
+
+
+def both(first: Verdict, second: Verdict) -> Verdict:
+    known = [p for p in (first.p, second.p) if p is not None]
+    return Verdict(first.holds and second.holds, max(known, default=None), f"{first.why} {second.why}")

@@ -1,0 +1,284 @@
+"""Published tables and figures rerun: ours beside theirs, and whether each claim holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushrank.experiments.environment import now
+from hushrank.experiments.literature import Claim, PublishedResult, find_result, published_results
+from hushrank.experiments.outcome import Finished, Outcome
+from hushrank.experiments.papers import fpdgd
+from hushrank.experiments.pool import Job, PoolOptions, run_jobs
+from hushrank.experiments.recipe import change_recipe, hash_recipe, population_of
+from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial, choose_data
+from hushrank.experiments.rundir import check_format
+from hushrank.files import write_json
+from hushrank.report.index import write_index
+from hushrank.report.reproduction import write_reproduction
+from hushrank.report.summary import from_directory
+
+FORMAT = 1
+PAPERS = {
+    "foltr-es": "Federated online learning to rank with evolution strategies (WSDM 2019)",
+    "study": "Federated online learning to rank with evolution strategies: a reproducibility study (ECIR 2021)",
+    "fpdgd": "Effective and privacy-preserving federated online learning to rank (ICTIR 2021)",
+    "thesis": "Effective and secure federated online learning to rank (thesis, 2024)",
+    "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
+}
+REPRODUCTIONS: dict[str, Reproduction] = {r.name: r for r in fpdgd.REPRODUCTIONS}
+_SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
+
+
+@dataclass(frozen=True, slots=True)
+class ReproduceOptions:
+    """How reproductions are carried out."""
+
+    out: Path = Path("runs/reproduce")
+    data: Path | None = None  # real data; None: stand-ins
+    scale: Scale = Scale()  # noqa: RUF009 - frozen
+    changes: Mapping[str, Any] | None = None  # recipe keys to change in every trial
+    fresh: bool = False  # begin again instead of continuing
+
+
+def find_reproduction(name: str) -> tuple[PublishedResult, Reproduction]:
+    """A published result that can be rerun, by its name or its alias."""
+    result = find_result(name)
+    if result.name not in REPRODUCTIONS:
+        raise ValueError(f"{result.name} cannot be rerun yet: it needs {', '.join(result.needs) or 'a recipe'}.")
+    return result, REPRODUCTIONS[result.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A reproduction with its trials made and checked."""
+
+    result: PublishedResult
+    reproduction: Reproduction
+    data: tuple[DataChoice, ...]
+    trials: tuple[Trial, ...]
+    directory: Path
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [Job(trial.recipe, self.directory / trial_directory(trial)) for trial in self.trials]
+
+
+def prepare(name: str, options: ReproduceOptions) -> Prepared:
+    """Everything that can be refused is refused here."""
+    result, reproduction = find_reproduction(name)
+    data = choose_data(result.data, options.data)
+    trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
+    trials = [Trial(trial.cell, change_recipe(trial.recipe, options.changes or {})) for trial in trials]
+    directory = options.out / (result.name + ("-quick" if options.scale.quick else ""))
+    return Prepared(result, reproduction, data, tuple(trials), directory)
+
+
+def trial_directory(trial: Trial) -> str:
+    words = "-".join(str(value) for value in trial.cell.values())
+    return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}-{hash_recipe(trial.recipe)}"
+
+
+def trial_label(trial: Trial) -> str:
+    return " ".join(str(value) for value in trial.cell.values())
+
+
+def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) -> dict[str, Any]:
+    """Run what has not been run; the result as JSON, also in the directory's result.json and report.html."""
+    began = time.monotonic()
+    if options.fresh and prepared.directory.exists():
+        shutil.rmtree(prepared.directory)
+    prepared.directory.mkdir(parents=True, exist_ok=True)
+    jobs = prepared.jobs
+    errors = run_jobs(jobs, pool)
+    failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
+    if failed:
+        raise ValueError(f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1]}")
+    outcome = Outcome(
+        tuple(
+            Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
+            for trial, job in zip(prepared.trials, jobs, strict=True)
+        )
+    )
+    found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
+    write_json(prepared.directory / "result.json", found)
+    runs = [from_directory(job.directory) for job in jobs]
+    write_reproduction(found, prepared.directory / "report.html", runs=runs)
+    write_index(index_lines(options.out), options.out / "index.html", papers=PAPERS)
+    return found
+
+
+def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *, seconds: float) -> dict[str, Any]:
+    result = prepared.result
+    names = ", ".join(choice.label for choice in prepared.data)
+    return {
+        "format": FORMAT,
+        "name": result.name,
+        "aliases": list(result.aliases),
+        "paper": result.paper,
+        "number": number_of(result.name),
+        "shows": result.shows,
+        "metric": result.metric,
+        "data": {
+            "name": names,
+            "wanted": ", ".join(result.data),
+            "is_stand_in": any(choice.is_stand_in for choice in prepared.data),
+        },
+        "quick": options.scale.quick,
+        "changes": dict(options.changes or {}),
+        "note": result.note,
+        "left_out": prepared.reproduction.left_out,
+        "rows": make_rows(prepared, outcome),
+        "findings": [judge(prepared.reproduction, claim, outcome) for claim in result.findings],
+        "runs": [trial_directory(trial) for trial in prepared.trials],
+        "when": now(),
+        "seconds": round(seconds, 1),
+    }
+
+
+def number_of(name: str) -> str:
+    """`Figure 4` of `fpdgd.figure4`."""
+    word, number = re.fullmatch(r"[^.]+\.(table|figure)([\d.]+)", name).groups()  # type: ignore[union-attr] # checked
+    return f"{word.capitalize()} {number}"
+
+
+def make_rows(prepared: Prepared, outcome: Outcome) -> list[dict[str, Any]]:
+    """Ours, each beside the published number of the same cell; then the published numbers that we have not run."""
+    result, rows = prepared.result, list[dict[str, Any]]()
+    used: set[int] = set()
+    real = {choice.label: choice.name for choice in prepared.data}
+    for trial in outcome.finished:
+        for user in trial.users:
+            cell = {**trial.cell, "clicks": user}
+            metric = trial.metric(user, result.metric)
+            meant = {**cell, "data": real[trial.cell["data"]]}
+            near = [
+                (i, row)
+                for i, row in enumerate(result.rows)
+                if row.metric == result.metric and all(meant.get(key) == value for key, value in row.cell.items())
+            ]
+            used.update(i for i, _ in near)
+            published = near[0][1].published if near else None
+            rows.append({**cell, **beside(metric, published), "metric": result.metric, "why": ""})
+    missing = f"needs {', '.join(result.needs)}" if result.needs else "not run on this data"
+    rows += [
+        {**row.cell, **beside(None, row.published), "metric": row.metric, "why": missing}
+        for i, row in enumerate(result.rows)
+        if i not in used
+    ]
+    return rows
+
+
+def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[str, Any]:
+    ours = None if metric is None else metric["mean"]
+    return {
+        "ours": ours,
+        "std": None if metric is None else metric["std"],
+        "n": 0 if metric is None else len(metric["values"]),
+        "published": published,
+        "difference": None if ours is None or published is None else ours - published,
+    }
+
+
+def judge(reproduction: Reproduction, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    """One claim with its verdict."""
+    said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
+    if claim.id not in reproduction.findings:
+        return {**said, "holds": None, "p": None, "why": f"Not run: {reproduction.left_out} are not there yet."}
+    verdict = reproduction.findings[claim.id](outcome)
+    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+
+
+def list_results(*, cores: int | None = None) -> list[dict[str, Any]]:
+    """Every published result: what it shows, what it needs, and how long it would take here."""
+    return [describe_result(result, cores or os.cpu_count() or 1) for result in published_results().values()]
+
+
+def describe_result(result: PublishedResult, cores: int) -> dict[str, Any]:
+    reproduction = REPRODUCTIONS.get(result.name)
+    return {
+        "name": result.name,
+        "aliases": list(result.aliases),
+        "paper": result.paper,
+        "shows": result.shows,
+        "data": list(result.data),
+        "can_run": reproduction is not None,
+        "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
+        "left_out": reproduction.left_out if reproduction else "",
+        "seconds": estimate(result, reproduction, Scale(), cores) if reproduction else None,
+        "quick_seconds": estimate(result, reproduction, Scale(quick=True), cores) if reproduction else None,
+    }
+
+
+def estimate(result: PublishedResult, reproduction: Reproduction, scale: Scale, cores: int) -> float:
+    """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
+    total = 0.0
+    for choice in choose_data(result.data, None):
+        for trial in reproduction.trials(choice, scale):
+            population = population_of(trial.recipe)
+            per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
+            cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
+            total += trial.recipe.rounds * per_round * cells / _SPEED[fpdgd.is_large(choice)]
+    return total / cores
+
+
+def index_lines(out: Path) -> list[dict[str, Any]]:
+    """A line per published result, with what was found where it has been rerun."""
+    return [index_line(result, out) for result in published_results().values()]
+
+
+def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
+    line = {
+        "name": result.name,
+        "paper": result.paper,
+        "number": number_of(result.name),
+        "shows": result.shows,
+        "data": list(result.data),
+    }
+    found = next(
+        (read for place in (result.name, f"{result.name}-quick") if (read := read_found(out / place)) is not None), None
+    )
+    if found is None:
+        can_run = result.name in REPRODUCTIONS
+        why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
+        nothing = {"held": 0, "not_held": 0, "not_run": len(result.findings)}
+        rest = {"page": None, "is_stand_in": False, "quick": False, "when": None}
+        return {**line, "state": "not run", **nothing, "why": why, **rest}
+    verdicts = [finding["holds"] for finding in found["findings"]]
+    return {
+        **line,
+        "state": "run",
+        "held": verdicts.count(True),
+        "not_held": verdicts.count(False),
+        "not_run": verdicts.count(None),
+        "why": f"without {found['left_out']}" if found["left_out"] else "",
+        "page": f"{found['name']}{'-quick' if found['quick'] else ''}/report.html",
+        "is_stand_in": found["data"]["is_stand_in"],
+        "quick": found["quick"],
+        "when": found["when"],
+    }
+
+
+def read_found(directory: Path) -> dict[str, Any] | None:
+    """What a reproduction wrote; None where it has not run."""
+    path = directory / "result.json"
+    if not path.is_file():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
+    check_format(directory, found.get("format", FORMAT), FORMAT)
+    return found
+
+
+def names_to_run(names: Sequence[str]) -> list[str]:
+    """Each result once, whatever it was called; all that can be rerun where none is named."""
+    return list(dict.fromkeys(find_reproduction(name)[0].name for name in names)) or list(REPRODUCTIONS)
