@@ -1,0 +1,64 @@
+"""What crosses the wire.
+
+The message of an evolution strategy's client is a seed and one or two rewards, little-endian, nothing else:
+
+    bytes 0-3   seed, uint32
+    bytes 4-7   mean privatised reward of the lists ranked by params + noise, float32
+    bytes 8-11  the same by params - noise, float32; only when antithetic
+
+Round, version and credential travel beside it, in path and headers. A server reads it with `decode_reward`, which
+refuses what cannot be right and says why; a refused message is dropped, the round goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from hushrank.types import PrivateReward
+
+WIRE_VERSION = 1  # Why: also names how a perturbation is made of a seed; another recipe for it is another version
+_LAYOUTS = {1: struct.Struct("<If"), 2: struct.Struct("<Iff")}  # {number of rewards: layout}
+_FLOAT32 = struct.Struct("<f")
+_BY_LENGTH = {layout.size: layout for layout in _LAYOUTS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedReward:
+    """An evolution strategy's message as a server reads it."""
+
+    seed: int  # 32-bit word
+    rewards: tuple[float, ...]  # one or two
+
+
+def encode_reward(reward: PrivateReward) -> bytes:
+    """8 or 12 bytes. Takes what `hushrank.privacy` made and nothing else."""
+    if not isinstance(reward, PrivateReward):
+        raise TypeError(f"a {type(reward).__name__} came, only a PrivateReward may leave a device.")
+    if len(reward.rewards) not in _LAYOUTS:
+        raise ValueError(f"{len(reward.rewards)} rewards came, a message carries one or two.")
+    if not 0 <= reward.seed < 2**32:
+        raise ValueError("a seed must be a whole number from 0 to 2^32 - 1: it travels in four bytes.")
+    return _LAYOUTS[len(reward.rewards)].pack(reward.seed, *reward.rewards)
+
+
+def decode_reward(body: bytes, *, low: float = 0.0, high: float = 1.0) -> ReceivedReward:
+    """The message in these bytes, its rewards from `low` to `high`: the ends of what privatised rewards can be.
+
+    The ends are rounded to float32 first, as rewards are, so that a reward at an end is never refused.
+    """
+    if len(body) not in _BY_LENGTH:
+        raise ValueError(
+            f"the message has {len(body)} bytes, must have 8 (a seed and a reward) or 12 (a seed and two rewards)."
+        )
+    seed, *rewards = _BY_LENGTH[len(body)].unpack(body)
+    if not all(map(math.isfinite, rewards)):
+        raise ValueError("a reward in the message is not a finite number.")
+    if not all(_to_float32(low) <= reward <= _to_float32(high) for reward in rewards):
+        raise ValueError(f"a reward in the message is outside the range from {low:g} to {high:g}.")
+    return ReceivedReward(seed, tuple(rewards))
+
+
+def _to_float32(number: float) -> float:
+    return float(_FLOAT32.unpack(_FLOAT32.pack(number))[0])

@@ -1,0 +1,83 @@
+"""Messages of an evolution strategy: 8 or 12 bytes, there and back, refused with the reason."""
+
+from __future__ import annotations
+
+import struct
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushrank.learners.es import es_aggregate, perturbation
+from hushrank.live.messages import WIRE_VERSION, decode_reward, encode_reward
+from hushrank.types import PrivateReward, SeedReward
+
+seeds = st.integers(0, 2**32 - 1)
+floats = st.floats(0, 1, width=32)
+
+
+@given(seeds, st.lists(floats, min_size=1, max_size=2))
+def test_a_message_arrives_as_it_was_sent(seed: int, rewards: list[float]) -> None:
+    body = encode_reward(PrivateReward(seed, tuple(rewards), "none"))
+    assert len(body) == 4 + 4 * len(rewards)
+    received = decode_reward(body)
+    assert (received.seed, received.rewards) == (seed, tuple(rewards))
+
+
+def test_the_bytes_are_little_endian_and_nothing_else() -> None:
+    """Golden: version 1 of the wire."""
+    assert WIRE_VERSION == 1
+    assert encode_reward(PrivateReward(0x01020304, (1.0,), "")) == bytes([4, 3, 2, 1, 0, 0, 0x80, 0x3F])
+    assert encode_reward(PrivateReward(0x01020304, (1.0, 0.5), "")).hex() == "04030201" + "0000803f" + "0000003f"
+
+
+@given(st.lists(st.tuples(seeds, floats, floats), min_size=1, max_size=5))
+def test_the_server_needs_the_bytes_the_length_of_params_and_sigma(sent: list[tuple[int, float, float]]) -> None:
+    bodies = [encode_reward(PrivateReward(seed, (up, down), "")) for seed, up, down in sent]
+    estimate = es_aggregate(map(decode_reward, bodies), n_params=5, sigma=0.01)
+    by_hand = [perturbation(seed, 5, sigma=0.01) * (up - down) / (2 * 0.01**2) for seed, up, down in sent]
+    assert estimate == pytest.approx(np.mean(by_hand, axis=0), rel=1e-5, abs=1e-6)
+
+
+@given(st.binary(max_size=40).filter(lambda body: len(body) not in (8, 12)))
+def test_a_message_of_another_length_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=rf"the message has {len(body)} bytes, must have 8 .* or 12"):
+        decode_reward(body)
+
+
+@given(st.binary(min_size=8, max_size=8) | st.binary(min_size=12, max_size=12))
+def test_whatever_bytes_come_what_is_read_is_right_or_refused(body: bytes) -> None:
+    is_right = all(-2 <= reward <= 2 for reward in np.frombuffer(body[4:], "<f4"))
+    if is_right:
+        assert decode_reward(body, low=-2, high=2).seed == int.from_bytes(body[:4], "little")
+    else:
+        with pytest.raises(ValueError, match="a reward in the message is"):
+            decode_reward(body, low=-2, high=2)
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+def test_a_reward_that_is_no_number_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="a reward in the message is not a finite number"):
+        decode_reward(struct.pack("<Iff", 1, 0.5, value))
+
+
+@pytest.mark.parametrize("value", [-0.001, 1.001, 1e30])
+def test_a_reward_beyond_its_range_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="a reward in the message is outside the range from 0 to 1"):
+        decode_reward(struct.pack("<If", 1, value))
+
+
+@given(st.floats(0.1, 100))
+def test_a_reward_at_the_end_of_its_range_is_welcome_however_it_was_rounded(high: float) -> None:
+    assert decode_reward(encode_reward(PrivateReward(1, (high, -high), "")), low=-high, high=high).seed == 1
+
+
+def test_only_what_was_privatised_is_encoded() -> None:
+    with pytest.raises(TypeError, match="a SeedReward came, only a PrivateReward may leave a device"):
+        encode_reward(SeedReward(1, np.array([[0.5]])))  # type: ignore[arg-type] # Why: the mistake to be caught
+    with pytest.raises(ValueError, match="3 rewards came, a message carries one or two"):
+        encode_reward(PrivateReward(1, (0.1, 0.2, 0.3), ""))
+    with pytest.raises(ValueError, match=r"a seed must be a whole number from 0 to 2\^32 - 1"):
+        encode_reward(PrivateReward(2**32, (0.1,), ""))
