@@ -4,7 +4,8 @@ for (const table of document.querySelectorAll("table[data-filterable]")) {
   const headings = [...table.tHead.rows[0].cells];
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.classList.contains("group"));
   const plain = (text) => text.toLowerCase().replaceAll("\u2212", "-").replace(/\s+/g, " ");
-  const texts = new Map(rows.map((row) => [row, plain([...row.cells].map((cell) => cell.textContent).join(" "))]));
+  const words = (cell) => `${cell.textContent} ${cell.dataset.copy ?? ""}`;
+  const texts = new Map(rows.map((row) => [row, plain([...row.cells].map(words).join(" "))]));
 
   const input = document.createElement("input");
   input.type = "search";
@@ -29,13 +30,13 @@ for (const table of document.querySelectorAll("table[data-filterable]")) {
     table.style.tableLayout = isHeld ? "fixed" : "";
   };
   const show = () => {
-    const words = plain(input.value).split(" ").filter(Boolean);
-    hold(words.length > 0);
-    for (const row of rows) row.hidden = !words.every((word) => texts.get(row).includes(word));
+    const wanted = plain(input.value).split(" ").filter(Boolean);
+    hold(wanted.length > 0);
+    for (const row of rows) row.hidden = !wanted.every((word) => texts.get(row).includes(word));
     for (const body of table.tBodies) body.hidden = rows.every((row) => row.parentNode !== body || row.hidden);
     const n = rows.filter((row) => !row.hidden).length;
     const none = n ? "" : ": none has all these words";
-    count.textContent = words.length ? `${n} of ${rows.length} rows${none}` : `${rows.length} rows`;
+    count.textContent = wanted.length ? `${n} of ${rows.length} rows${none}` : `${rows.length} rows`;
   };
   input.addEventListener("input", show);
   show();

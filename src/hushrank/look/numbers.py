@@ -55,16 +55,17 @@ def format_spread(mean: float | None, std: float | None) -> str:
 
 def align_spreads(texts: Sequence[str], *, pad: str = FIGURE_SPACE) -> list[str]:
     """Texts of `format_spread`, padded so that in a right-aligned column the points stand below each other."""
-    parts = [text.split(" ± ") for text in texts]
+    parts = [text.split(" ± ") for text in texts if text != NOT_KNOWN]
     widest = max((_n_decimals(part[0]) for part in parts), default=0)
     has_spread = any(len(part) > 1 for part in parts)
     blank = pad * (len(" ± .") + widest) if has_spread else ""
-    return [
+    padded = (
         part[0]
         + pad * (widest - _n_decimals(part[0]))
         + (f" ± {part[1]}{pad * (widest - _n_decimals(part[1]))}" if len(part) > 1 else blank)
         for part in parts
-    ]
+    )
+    return [text if text == NOT_KNOWN else next(padded) for text in texts]
 
 
 def _n_decimals(text: str) -> int:

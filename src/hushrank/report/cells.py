@@ -8,6 +8,8 @@ from math import isfinite
 from hushrank.look.numbers import align_spreads, format_count, format_spread
 from hushrank.report.markup import Cell
 
+VALUES_NOTE = "Values are those of folds and repeats; ± is their standard deviation, where there are several."
+
 
 def spread_cells(found: Sequence[tuple[float | None, float | None]]) -> list[Cell]:
     """A column of means with their standard deviations, points below each other."""

@@ -40,12 +40,12 @@ class IndexLine:
 
     @property
     def data_text(self) -> str:
-        return ", ".join(self.data) + (" (stand-in)" if self.is_stand_in and self.is_run else "")
+        return ", ".join(self.data)
 
     @property
     def state(self) -> str:
         if self.is_run:
-            return "run, quick version" if self.is_quick else "run"
+            return "run" + (", quick" if self.is_quick else "") + (", stand-in data" if self.is_stand_in else "")
         return f"not run: {self.why}" if self.why else "not run"
 
 
@@ -92,20 +92,21 @@ def outcome(lines: Sequence[IndexLine]) -> str:
     held, not_held, not_run = (sum(getattr(line, kind) for line in ran) for kind in ("held", "not_held", "not_run"))
     text = f"{len(ran)} of {len(lines)} tables and figures {'has' if len(ran) == 1 else 'have'} been run."
     if held + not_held + not_run:
-        text += f" {findings_text(held, not_held, not_run).replace('Its one', 'The one')}"
+        text += f" {findings_text(held, not_held, not_run)}"
     stand_ins, quick = sum(line.is_stand_in for line in ran), sum(line.is_quick for line in ran)
-    text += f" {_how_many(stand_ins, len(ran))} on stand-in data, not the real sets." if stand_ins else ""
+    if stand_ins == quick == len(ran):
+        return f"{text} {_how_many(quick, len(ran))} in the quick version, on stand-in data instead of the real sets."
+    text += f" {_how_many(stand_ins, len(ran))} on stand-in data instead of the real sets." if stand_ins else ""
     return text + (f" {_how_many(quick, len(ran))} in the quick version." if quick else "")
 
 
 _HEADINGS = (
     Cell("result"),
-    Cell("name"),
-    Cell("what it shows"),
-    Cell("data"),
     Cell("held", style="number slim"),
     Cell("not held", style="number slim"),
     Cell("not run", style="number slim"),
+    Cell("what it shows"),
+    Cell("data"),
     Cell("state"),
     Cell("when"),
 )
@@ -122,11 +123,10 @@ _COLUMNS = (
 
 def _cells(line: IndexLine) -> list[Cell]:
     return [
-        Cell(line.number, href=relative_link(line.page) if line.page else ""),
-        Cell(line.name, style="code"),
+        Cell(line.number, note=line.name, copy=line.name, href=relative_link(line.page) if line.page else ""),
+        *(count_cell(count) for count in _counts(line)),
         Cell(line.shows),
         Cell(line.data_text),
-        *(count_cell(count) for count in _counts(line)),
         Cell(line.state),
         _when(line),
     ]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 _LONG = 28  # letters in a cell that may be broken over lines
 _FEW = 3  # rows up to which a glance does what a filter would
-_TALL = 24  # rows above which a table scrolls below its headings
+_TALL = 24  # rows above which a table without groups scrolls below its headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Cell:
     unit: str = ""  # of a heading: what the numbers below it are counted in, for CSV
     copy: str | None = None  # what to copy where it is not what is shown
     href: str = ""  # where the text leads; see `relative_link`
+    note: str = ""  # a second, smaller line
     moment: str = ""  # the text as an ISO time, which a script then shows as "3 days ago"
 
 
@@ -60,7 +61,7 @@ def grouped_table(
     tools = _tools(n_rows) if has_tools else ""
     head = "".join(f'<th scope="col"{_class(c.style)}{_facts(c)}>{escape(c.text)}</th>' for c in headings)
     bodies = "".join(_group(title, rows, n_columns=len(headings)) for title, rows in groups)
-    box = "scroll tall" if n_rows > _TALL else "scroll"
+    box = "scroll tall" if n_rows > _TALL and len(groups) == 1 else "scroll"
     return (
         f'<div class="{box}" tabindex="0" role="region" aria-label="{escape(label)}">'
         f"<table{tools}{_class(style)}><thead><tr>{head}</tr></thead>{bodies}</table></div>"
@@ -121,7 +122,8 @@ def _content(cell: Cell) -> str:
     text = escape(cell.text)
     if cell.moment:
         text = f'<time datetime="{escape(cell.moment)}" data-ago>{text}</time>'
-    return f'<a href="{escape(cell.href)}">{text}</a>' if cell.href else text
+    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    return (f'<a href="{escape(cell.href)}">{text}</a>' if cell.href else text) + note
 
 
 def _facts(cell: Cell) -> str:

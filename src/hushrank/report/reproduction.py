@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushrank.look.numbers import format_p, format_seconds, format_signed, format_value, spread_decimals
-from hushrank.report.cells import count_cell, spread_cells
+from hushrank.report.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.report.cost import cost_section
 from hushrank.report.curves import Published
 from hushrank.report.markup import Cell, disclosure, paragraph, relative_link, section, table
@@ -29,12 +29,21 @@ from hushrank.report.sections import curve_section
 from hushrank.report.shell import render_page, write_page
 from hushrank.report.summary import RunSummary
 from hushrank.report.terminal import Column, plain_table, rich_table, spread_column
-from hushrank.report.wording import OFFLINE, count_text, join_words, metric_text, run_labels, setting_text
+from hushrank.report.wording import (
+    OFFLINE,
+    count_text,
+    date_text,
+    join_words,
+    metric_text,
+    run_labels,
+    setting_text,
+    some_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-MAX_REFERENCES = 6  # published values in one chart
+MAX_REFERENCES = 4  # published values in one chart
 _HEADINGS = {"clicks": "user", "click": "user", "n_clients": "clients"}  # keys that people call otherwise
 
 
@@ -42,6 +51,7 @@ def render_reproduction(result: Mapping[str, Any], runs: Sequence[RunSummary] = 
     """HTML of a table or figure that was run again, from the JSON that this leaves behind and its runs."""
     found = read_reproduction(result)
     labels = [data.label for data in found.stand_ins] + (["quick version"] if found.is_quick else [])
+    labels += [f"{key} changed to {setting_text(value)}" for key, value in found.changes.items()]
     sections = (
         findings_section(found),
         rows_section(found),
@@ -51,7 +61,8 @@ def render_reproduction(result: Mapping[str, Any], runs: Sequence[RunSummary] = 
     )
     lead = f"{_sentence(found.shows)} {outcome(found)}".strip()
     heading = f"{found.number} of {found.paper}"
-    return render_page(heading, "".join(sections), kind="reproduction", lead=lead, labels=tuple(labels))
+    when = date_text(found.when)
+    return render_page(heading, "".join(sections), kind="reproduction", when=when, lead=lead, labels=tuple(labels))
 
 
 def write_reproduction(result: Mapping[str, Any], path: Path, runs: Sequence[RunSummary] = ()) -> Path:
@@ -77,8 +88,9 @@ def reproduction_text(result: Mapping[str, Any]) -> str:
 
 def outcome(found: ReproductionSummary) -> str:
     """How the findings fared, in a sentence."""
-    text = findings_text(*count_findings(found.findings))
-    return f"{text} The data are a stand-in, so the numbers are not the paper's." if found.stand_ins else text
+    texts = [findings_text(*count_findings(found.findings))] if found.findings else []
+    texts += ["The data are a stand-in, so the numbers are not the paper's."] if found.stand_ins else []
+    return " ".join(texts)
 
 
 def findings_section(found: ReproductionSummary) -> str:
@@ -93,11 +105,11 @@ def findings_section(found: ReproductionSummary) -> str:
 def rows_section(found: ReproductionSummary) -> str:
     """Ours beside the published numbers."""
     if not found.rows:
-        text = "The paper prints no numbers here, only a drawing; compare the curves below with it."
+        text = "The paper prints no numbers here, only a drawing to compare the curves with."
         return section("Ours and the published", paragraph(text, style="empty"))
     headings, rows = _row_cells(found)
     shown = table(headings, rows, label="Ours and the published", has_tools=True)
-    notes = ["± is one standard deviation over folds and repeats, of which there are as many as values."]
+    notes = [VALUES_NOTE]
     if found.stand_ins:
         sets = join_words(list(dict.fromkeys(real_name(data.wanted) for data in found.stand_ins)))
         notes.append(
@@ -113,23 +125,33 @@ def curves_section(found: ReproductionSummary, runs: Sequence[RunSummary]) -> st
     for i, name in enumerate(sets):
         group = [run for run in runs if str(run.data.get("name", "")) == name]
         title = f"Learning curves on {name}" if len(sets) > 1 else "Learning curves"
-        lines = published_lines(found, data=name if len(sets) > 1 else None)
-        parts.append(curve_section(group, run_labels(group), references=lines, title=title, name=f"curve-{i}"))
+        lines, n_left_out = published_lines(found, data=name if len(sets) > 1 else None)
+        remark = f"{count_text(n_left_out, 'published value')} more in the table above." if n_left_out else ""
+        labels = run_labels(group)
+        parts.append(curve_section(group, labels, references=lines, title=title, name=f"curve-{i}", remark=remark))
     return "".join(parts)
 
 
-def published_lines(found: ReproductionSummary, *, data: str | None = None) -> list[Published]:
-    """The published values on one data set that belong into its charts, at most six for each user."""
+def published_lines(found: ReproductionSummary, *, data: str | None = None) -> tuple[list[Published], int]:
+    """The published values on one data set that belong into its charts, a few for each user, and how many do not fit.
+
+    Rows with the same value share a line.
+    """
     names = {data, *(used.wanted for used in found.data if used.name == data)}
     rows = [row for row in found.rows if row.metric == OFFLINE and row.published is not None]
     rows = [row for row in rows if data is None or row.cell.get("data") is None or row.cell["data"] in names]
     keys = [key for key in _varying(rows) if key not in ("data", "clicks", "click", "user")]
-    lines: list[Published] = []
+    cells: dict[str | None, dict[float, list[str]]] = {}
     for row in rows:
-        n_so_far = sum(line.click == row.click for line in lines)
-        if row.published is not None and n_so_far < MAX_REFERENCES:
-            lines.append(Published(f"published {cell_text(row, keys)}".strip(), row.published, row.metric, row.click))
-    return lines
+        if row.published is not None:
+            text = cell_text(row, keys, names=_HEADINGS)
+            cells.setdefault(row.click, {}).setdefault(row.published, []).append(text)
+    lines = [
+        Published(f"published {some_of([text for text in texts if text], n=1)}".strip(), value, OFFLINE, click)
+        for click, by_value in cells.items()
+        for value, texts in list(by_value.items())[:MAX_REFERENCES]
+    ]
+    return lines, sum(len(by_value) for by_value in cells.values()) - len(lines)
 
 
 def about_section(found: ReproductionSummary) -> str:
@@ -154,6 +176,7 @@ def _about(found: ReproductionSummary) -> list[str]:
     texts += [f"Run on {join_words(real)}."] if real else []
     if found.is_quick:
         texts.append("The quick version is smaller than the published setting: read the numbers as a try-out.")
+    texts += [f"Not run here: {found.left_out}."] if found.left_out else []
     texts += [found.note] if found.note else []
     texts += [f"The same result stands elsewhere as {join_words(found.aliases)}."] if found.aliases else []
     texts += [f"It took {format_seconds(found.seconds)}."] if found.seconds is not None else []
@@ -182,7 +205,8 @@ def _row_cells(found: ReproductionSummary) -> tuple[list[Cell], list[list[Cell]]
     headings = [Cell(_HEADINGS.get(key, key.replace("_", " "))) for key in keys]
     headings += [Cell("measure")] if has_metrics else []
     what = "" if has_metrics else f", {metric_text(found.rows[0].metric)}"
-    headings += [Cell(text, style="number") for text in (f"ours{what}", "values", "published", "difference")]
+    headings += [Cell(f"ours{what}", style="number"), Cell("values", style="number slim")]
+    headings += [Cell(text, style="number") for text in ("published", "difference")]
     rows = [
         [
             *(_setting_cell(row, key) for key in keys),
@@ -236,4 +260,4 @@ def _number_rows(found: ReproductionSummary) -> tuple[list[Column], list[list[st
     at = next(i for i, heading in enumerate(headings) if heading.text.startswith("ours"))
     for text, ours in zip(texts, spread_column([(row.ours, row.std) for row in found.rows]), strict=True):
         text[at] = ours
-    return [Column(heading.text, is_number=heading.style == "number") for heading in headings], texts
+    return [Column(heading.text, is_number=heading.style.startswith("number")) for heading in headings], texts

@@ -70,10 +70,13 @@ class ReproductionSummary:
     metric: str
     data: tuple[DataUsed, ...]
     is_quick: bool
+    changes: Mapping[str, Any]  # settings unlike the paper's, by the reader's wish
     note: str
+    left_out: str  # what of it is not run
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     directories: tuple[str, ...]  # of the runs, below the page's own
+    when: str  # ISO time, or empty
     seconds: float | None
 
     @property
@@ -98,12 +101,10 @@ def read_reproduction(result: Mapping[str, Any]) -> ReproductionSummary:
 def findings_text(held: int, not_held: int, not_run: int) -> str:
     """`Of 4 findings 2 held, 1 did not and 1 was not run.`"""
     n = held + not_held + not_run
-    if n == 0:
-        return "No finding of the paper belongs to it."
     parts = [f"{held} held"]
     parts += [f"{not_held} did not"] if not_held else []
     parts += [f"{not_run} {'was' if not_run == 1 else 'were'} not run"] if not_run else []
-    return f"Of {n} findings {join_words(parts)}." if n > 1 else f"Its one finding {_one(held, not_held)}."
+    return f"Of {n} findings {join_words(parts)}." if n > 1 else f"The one finding {_one(held, not_held)}."
 
 
 def count_findings(findings: Sequence[Finding]) -> tuple[int, int, int]:
@@ -122,8 +123,10 @@ def cell_keys(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row.cell))
 
 
-def cell_text(row: Row, keys: Sequence[str]) -> str:
-    return " ".join(setting_text(row.cell[key]) for key in keys if key in row.cell)
+def cell_text(row: Row, keys: Sequence[str], *, names: Mapping[str, str]) -> str:
+    """`fpdgd, clients 10`: words speak for themselves, numbers need their name."""
+    found = [(names.get(key, key), row.cell[key]) for key in keys if key in row.cell]
+    return ", ".join(value if isinstance(value, str) else f"{name} {setting_text(value)}" for name, value in found)
 
 
 def published_decimals(rows: Sequence[Row]) -> int:
@@ -146,18 +149,28 @@ def _read(result: Mapping[str, Any]) -> ReproductionSummary:
         number=str(result["number"]),
         shows=str(result.get("shows") or ""),
         metric=metric,
-        data=tuple(_data(found) for found in ([data] if isinstance(data, Mapping) else data)),
+        data=tuple(used for found in ([data] if isinstance(data, Mapping) else data) for used in _data(found)),
         is_quick=bool(result.get("quick")),
+        changes=result.get("changes") or {},
         note=" ".join(str(result.get("note") or "").split()),
+        left_out=" ".join(str(result.get("left_out") or "").split()),
         rows=tuple(_row(row, metric) for row in result["rows"]),
         findings=tuple(_finding(finding) for finding in result["findings"]),
         directories=tuple(str(directory) for directory in result.get("runs") or ()),
+        when=str(result.get("when") or ""),
         seconds=_number(result.get("seconds")),
     )
 
 
-def _data(found: Mapping[str, Any]) -> DataUsed:
-    return DataUsed(str(found["name"]), str(found.get("wanted") or found["name"]), bool(found.get("is_stand_in")))
+def _data(found: Mapping[str, Any]) -> list[DataUsed]:
+    """One data set, or several whose names stand in a row with commas."""
+    names = [name.strip() for name in str(found["name"]).split(",")]
+    wanted = [name.strip() for name in str(found.get("wanted") or found["name"]).split(",")]
+    is_stand_in = bool(found.get("is_stand_in"))
+    if len(names) != len(wanted):
+        return [DataUsed(", ".join(names), ", ".join(wanted), is_stand_in)]
+    pairs = zip(names, wanted, strict=True)
+    return [DataUsed(name, other, is_stand_in and name != other) for name, other in pairs]
 
 
 def _row(row: Mapping[str, Any], metric: str) -> Row:

@@ -39,6 +39,7 @@ def curve_section(
     references: Sequence[Published] = (),
     title: str = "Learning curves",
     name: str = "curve",
+    remark: str = "",
 ) -> str:
     """Two charts per click model: what was learnt, and what people saw meanwhile. `name` is unique on the page."""
     drawn = drawn_runs(runs)
@@ -58,7 +59,7 @@ def curve_section(
         ]
         rows.append(f'<h3>The {escape(click)} user</h3><div class="pair">{"".join(figures)}</div>')
     left_out = [label for i, label in enumerate(labels) if i not in drawn]
-    note = paragraph(_curve_note(shown, references), style="note")
+    note = paragraph(f"{_curve_note(shown, references)} {remark}".strip(), style="note")
     return section(title, note, _left_out(left_out, n_drawn=len(drawn)), *rows) if rows else ""
 
 

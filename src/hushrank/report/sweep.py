@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushrank.report.cells import count_cell, spread_cells
+from hushrank.report.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.report.markup import (
     Cell,
     definition_list,
@@ -86,45 +86,41 @@ def selected_section(sweep: SweepSummary) -> str:
         return section("Chosen settings", paragraph(_WHY), paragraph(text, style="empty"))
     columns = [spread_cells([_pair(s.metrics.get(name)) for s in sweep.selected]) for name in METRICS]
     rows = [
-        [Cell(s.click), Cell(chosen_text(s)), *(column[i] for column in columns), _n_cell(s.metrics)]
+        [Cell(s.click), columns[0][i], Cell(chosen_text(s)), *(c[i] for c in columns[1:]), _n_cell(s.metrics)]
         for i, s in enumerate(sweep.selected)
     ]
-    headings = [Cell("user"), Cell("chosen"), *_METRIC_HEADINGS, Cell("values", style="number")]
+    headings = [Cell("user"), _METRIC_HEADINGS[0], Cell("chosen"), *_METRIC_HEADINGS[1:], _N_HEADING]
     chosen = table(headings, rows, label="Chosen settings", has_tools=True)
     return section("Chosen settings", paragraph(_WHY), chosen, disclosure("Fold by fold", _fold_table(sweep)))
 
 
 def runs_section(sweep: SweepSummary) -> str:
-    """A row for each run and user, with a link to the run's own report."""
+    """A row for each run and user, with a link to the run's own report and, where they are several, its settings."""
     if not sweep.runs:
         text = "A sweep's runs would be listed here. Name values to try in its file, such as server_rate = [1, 10]."
         return section("Runs", paragraph(text, style="empty"))
     pairs = run_users(sweep)
     named = [run.metrics.get(click, {}) for run, click in pairs]
     columns = [spread_cells([_pair(metrics.get(name)) for metrics in named]) for name in METRICS]
-    keys = setting_keys(sweep) if len(setting_keys(sweep)) > 1 else []
-    has_states = len({run.state for run in sweep.runs}) > 1 or not sweep.in_state("finished")
+    keys = setting_keys(sweep)
+    has_states = bool(sweep.in_state("failed") or sweep.in_state("waiting"))
     rows = [
-        [
-            Cell(run.label, href=relative_link(run.directory, "report.html") if run.state == "finished" else ""),
-            *(_setting_cell(run, key) for key in keys),
-            Cell(click),
-            *(column[i] for column in columns),
-            _n_cell(named[i]),
-            *([Cell(run.state)] if has_states else []),
-        ]
+        [Cell(click), *(column[i] for column in columns), _n_cell(named[i]), *([Cell(run.state)] if has_states else [])]
         for i, (run, click) in enumerate(pairs)
     ]
-    headings = [
-        Cell("run"),
-        *(Cell(key) for key in keys),
-        Cell("user"),
-        *_METRIC_HEADINGS,
-        Cell("values", style="number"),
-    ]
-    shown = table([*headings, *([Cell("state")] if has_states else [])], rows, label="Runs", has_tools=True)
-    note = "± is one standard deviation over folds and repeats, of which there are as many as values. "
-    return section("Runs", shown, paragraph(note + "A run's name leads to its own report.", style="note"))
+    headings = [Cell("user"), *_METRIC_HEADINGS, _N_HEADING, *([Cell("state")] if has_states else [])]
+    if len(keys) == 1:  # the name says it all
+        headings = [Cell("run"), *headings]
+        rows = [[_run_cell(run), *row] for (run, _), row in zip(pairs, rows, strict=True)]
+    else:
+        headings = [*(Cell(key) for key in keys), *headings, Cell("run")]
+        rows = [
+            [*(_setting_cell(run, key) for key in keys), *row, _run_cell(run, text="report")]
+            for (run, _), row in zip(pairs, rows, strict=True)
+        ]
+    shown = table(headings, rows, label="Runs", has_tools=True)
+    note = f"{VALUES_NOTE} Links lead to the runs' own reports."
+    return section("Runs", shown, paragraph(note, style="note"))
 
 
 def failed_section(sweep: SweepSummary) -> str:
@@ -152,6 +148,7 @@ def settings_section(sweep: SweepSummary) -> str:
 
 
 _METRIC_HEADINGS = tuple(Cell(text, style="number") for text in METRICS.values())
+_N_HEADING = Cell("values", style="number slim")
 
 
 def _fold_table(sweep: SweepSummary) -> str:
@@ -174,6 +171,13 @@ def _pair(quality: Quality | None) -> tuple[float | None, float | None]:
 def _n_cell(metrics: Mapping[str, Quality]) -> Cell:
     quality = next((metrics[name] for name in (OFFLINE, VALI, ONLINE) if name in metrics), None)
     return count_cell(quality.n if quality else None)
+
+
+def _run_cell(run: SweepRun, *, text: str | None = None) -> Cell:
+    """Leads to the run's own report; copied and filtered by the run's name, whatever is shown."""
+    is_there = run.state == "finished"
+    href = relative_link(run.directory, "report.html") if is_there else ""
+    return Cell(run.label if text is None else text if is_there else "", copy=run.label, href=href)
 
 
 def _setting_cell(run: SweepRun, key: str) -> Cell:

@@ -79,7 +79,7 @@ def _combinations(sweep: SweepSummary, axis: Axis) -> dict[str, list[SweepRun]]:
     for run in sweep.runs:
         if axis.key in run.settings:
             parts = [f"{key}={setting_text(run.settings[key])}" for key in others if key in run.settings]
-            found.setdefault(" ".join(parts) or axis.key, []).append(run)
+            found.setdefault(" ".join(parts) or str(sweep.recipe.get("recipe", sweep.name)), []).append(run)
     return found
 
 
@@ -109,8 +109,11 @@ def _figure(axis: Axis, lines: dict[str, list[SweepRun]], metric: str, *, click:
 
 def _note(sweep: SweepSummary, axis: Axis) -> str:
     others = [key for key in setting_keys(sweep) if key != axis.key]
-    text = "The numbers are those of the table above; the band is one standard deviation over folds and repeats."
-    return paragraph(text + (" A line for each combination of the other settings." if others else ""), style="note")
+    qualities = [quality for run in sweep.runs for named in run.metrics.values() for quality in named.values()]
+    text = "The numbers are those of the table above."
+    text += " A line for each combination of the other settings." if others else ""
+    text += " The band is one standard deviation to each side." if any(q.std for q in qualities) else ""
+    return paragraph(text, style="note")
 
 
 def _left_out(labels: Sequence[str], n_drawn: int) -> str:

@@ -103,11 +103,14 @@ def outcome(sweep: SweepSummary) -> str:
     if sweep.selected:
         reached = [f"{quality_text(s.metrics.get(OFFLINE))} under the {s.click} user" for s in sweep.selected]
         return f"{ran}; with settings chosen on validation queries the test nDCG@10 is {join_words(reached)}."
-    best = [
-        f"{quality_text(run.metrics[click][OFFLINE])} under the {click} user ({run.label})"
-        for click, run in best_runs(sweep)
-    ]
-    return f"{ran}; the highest test nDCG@10 is {join_words(best)}." if best else f"{ran}."
+    best = best_runs(sweep)
+    if not best:
+        return f"{ran}, none with a result on test queries."
+    values = [f"{quality_text(run.metrics[click][OFFLINE])} under the {click} user" for click, run in best]
+    if len({run.label for _, run in best}) == 1:
+        return f"{ran}; {best[0][1].label} has the highest test nDCG@10: {join_words(values)}."
+    named = [f"{value} ({run.label})" for value, (_, run) in zip(values, best, strict=True)]
+    return f"{ran}; the highest test nDCG@10 is {join_words(named)}."
 
 
 def best_runs(sweep: SweepSummary) -> list[tuple[str, SweepRun]]:
@@ -148,7 +151,7 @@ def chosen_text(selected: Selected) -> str:
     if len(counts) == 1:
         return next(iter(counts))
     order = sorted(counts, key=lambda label: -counts[label])
-    return ", ".join(f"{label} ({count_text(counts[label], 'fold')})" for label in order)
+    return ", ".join(f"{label} ({counts[label]}\u00a0{'fold' if counts[label] == 1 else 'folds'})" for label in order)
 
 
 def axis_text(values: Sequence[Any]) -> str:
