@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +26,14 @@ from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
 from hushrank.types import Array, Client, DenseUpdate, PrivateUpdate, QuerySet, Ranker, User
+
+
+class Study(Protocol):
+    """What one client does in a round: its update, and the mean nDCG@k of the lists that were seen."""
+
+    def __call__(
+        self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
+    ) -> tuple[DenseUpdate, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Federation:
     aggregation: str = "mean"
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
+    study: Study | None = None  # what a client does in a round; None: `learn`
 
 
 def run_round(
@@ -51,7 +61,8 @@ def run_round(
 ) -> tuple[ServerState, Array, float]:
     """One round: the new server state, the new parameters, and the mean nDCG@k of the lists that people saw."""
     cohort = sample_cohort(federation.population, key, round)
-    learnt = [learn(federation, params, client, key=key, round=round) for client in cohort]
+    study = federation.study or learn
+    learnt = [study(federation, params, client, key=key, round=round) for client in cohort]
     online = sum(quality for _, quality in learnt) / len(learnt)
     arrives = [answers(federation.population, key, round, client) for client in cohort]
     sent = [federation.privatise(update) for (update, _), arrived in zip(learnt, arrives, strict=True) if arrived]

@@ -34,7 +34,7 @@ def test_an_impression_is_made_of_the_plain_stages_with_the_draws_of_its_round_a
     scores = draw_normal(seed_key(5), QUERIES.n_documents)
     log, key = simulate(TINY, scores), stream(seed_key(3), 0, 1)
     for impression in (0, 6, 7, 255, 256, 299):
-        names = (impression // 7, impression % 7, 0)  # round, client, interaction
+        names = (1 + impression // 7, impression % 7, 0)  # round, client, interaction
         query = int(draw_below(stream(key, Purpose.QUERY, *names), QUERIES.n_queries, 1)[0])
         rows, places = QUERIES.rows(query), log.places(impression)
         uniforms = draw_uniform(stream(key, Purpose.SHOW, *names), rows.stop - rows.start)

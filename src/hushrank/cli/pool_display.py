@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hushrank.cli.progress import describe_seconds
-from hushrank.look.numbers import NOT_KNOWN, format_value
 
 if TYPE_CHECKING:
     from hushrank.experiments.pool import Step
@@ -55,8 +54,13 @@ class PoolDisplay:
     def describe(self, number: int) -> str:
         step = self._steps[number]
         how = f"failed: {step.error}" if step.error else "finished"
-        vali = f", vali nDCG@10 {format_value(self._quality[number])}" if number in self._quality else ""
+        vali = f", vali nDCG@10 {self.quality(number)}" if number in self._quality else ""
         return f"{self._labels[number]} {how}{vali}"
+
+    def quality(self, number: int) -> str:
+        from hushrank.look.numbers import format_value
+
+        return format_value(self._quality.get(number))
 
     def summary(self) -> str:
         """`12 of 60 finished, 1 failed, 3 min left`"""
@@ -82,8 +86,7 @@ class PoolDisplay:
         for number in self.rows():
             step = self._steps[number]
             state = "failed" if step.error else "finished" if step.is_over else "running"
-            quality = format_value(self._quality[number]) if number in self._quality else NOT_KNOWN
-            table.add_row(Text(self._labels[number]), state, f"{step.share:.0%}", quality)
+            table.add_row(Text(self._labels[number]), state, f"{step.share:.0%}", self.quality(number))
         return table
 
     def rows(self) -> list[int]:

@@ -54,4 +54,5 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         aggregation=method.aggregation,
         server_step=ServerStep() if is_central else method.server_step,
         k=method.k,
+        study=setting.replays[cell.fold] if setting.replays else None,
     )

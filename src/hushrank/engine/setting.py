@@ -9,6 +9,7 @@ from hushrank.clicks.table import TableUser
 from hushrank.cohort import Population
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
+from hushrank.replay import Replay
 from hushrank.types import Dataset, User
 
 
@@ -58,12 +59,15 @@ class Setting:
     repeats: int = 1
     seed: int = 0
     eval_every: int = 10  # rounds between two looks at the test and validation queries
+    replays: tuple[Replay, ...] | None = None  # of each fold's training queries; None: people are simulated
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
 
 
 def why_not_fast(setting: Setting) -> str | None:
     """What the fast engines cannot do and only the plain one can; None when they can do it all."""
     method = setting.method
+    if setting.replays is not None:
+        return "a click log"
     if method.learner != "pdgd":
         return f"learner={method.learner}"
     if method.aggregation != "mean":

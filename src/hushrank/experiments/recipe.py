@@ -31,6 +31,8 @@ class Recipe:
     folds: tuple[int, ...] | None = None  # default: every fold present
     clicks: str | tuple[str, ...] = "navigational"  # a user's name, or several
     click_tables: ClickTables = field(default_factory=dict)  # own users: {name: {click, stop}} or {name: {click, eta}}
+    log: str | None = None  # a click log to learn from instead of simulated people; clicks is then "log"
+    max_weight: float | None = None  # with log: clip of the correction for outdated lists; default: no correction
     n_clients: int = 1000  # clients of the federation; 1 for pdgd
     interactions: int | tuple[int, ...] = 4  # per client and round; a list: client c gets the entry c modulo its length
     cohort: int | None = None  # clients sampled for each round; default: all
@@ -66,6 +68,7 @@ NAMED: dict[str, Recipe] = {
     "fpdgd": Recipe("fpdgd"),
     "pdgd": Recipe("pdgd", n_clients=1, interactions=4000, batch=1),
 }
+LOGGED = "log"  # the name of the people whose clicks come from a log
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Recipe))
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "ranker": ("linear", "mlp"),
@@ -161,6 +164,8 @@ def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS[1:])}."
             raise ValueError(f"no recipe key is called {key!r}; {hint}")
     typed = {key: _as_field(key, value) for key, value in values.items()}
+    if typed.get("log") is not None:
+        typed.setdefault("clicks", LOGGED)
     changed = replace(recipe, **typed)
     check_recipe(changed)
     return changed
@@ -211,7 +216,7 @@ def check_recipe(recipe: Recipe) -> None:
         value = getattr(recipe, key)
         if value is not None and value < 1:
             raise ValueError(f"{key} is {value}, must be at least 1.")
-    for key in ("learning_rate", "server_rate"):
+    for key in ("learning_rate", "server_rate", "max_weight"):
         value = getattr(recipe, key)
         if value is not None and not 0 < value < float("inf"):
             raise ValueError(f"{key} is {value}, must be > 0.")
@@ -219,6 +224,10 @@ def check_recipe(recipe: Recipe) -> None:
         raise ValueError(f"seed is {recipe.seed}, must be a whole number from 0 to 2^64 - 1.")
     if recipe.folds is not None and (min(recipe.folds) < 1 or len(set(recipe.folds)) < len(recipe.folds)):
         raise ValueError(f"folds is {list(recipe.folds)}, must be different numbers from 1 on.")
+    if (recipe.log is not None) != (recipe.clicks == LOGGED):
+        raise ValueError(f'log is {recipe.log!r} and clicks {recipe.clicks!r}: with a log, clicks is "log".')
+    if recipe.log is None and recipe.max_weight is not None:
+        raise ValueError("max_weight is for learning from a click log: give log too, or leave it out.")
     if len(set(recipe.users)) < len(recipe.users):
         raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
     check_population(recipe)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.clicks.named import named_user
+from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
-from hushrank.experiments.recipe import Recipe, check_recipe, population_of
+from hushrank.experiments.recipe import LOGGED, Recipe, check_recipe, population_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
-from hushrank.types import Dataset
+from hushrank.replay import Replay
+from hushrank.types import Array, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
 
@@ -21,21 +26,56 @@ _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only co
 def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start: Path | None = None) -> Setting:
     """`start`: an exported ranker to begin with instead of a fresh one."""
     check_recipe(recipe)
-    dataset = load_dataset(recipe.data, folds=recipe.folds, normalise=recipe.normalise, progress=tell)
+    dataset = load_dataset(
+        recipe.data,
+        folds=recipe.folds,
+        normalise=recipe.normalise,
+        keep_document_ids=recipe.log is not None,
+        progress=tell,
+    )
     refuse_unusable(dataset)
+    replays = None if recipe.log is None else read_replays(recipe, dataset, tell=tell)
+    if replays is not None and not recipe.is_central:
+        recipe = replace(recipe, n_clients=len(replays[0].own))  # the log says who there is
     method = resolve_method(recipe, n_features=dataset.n_features)
     return Setting(
         dataset=dataset,
-        users=tuple(
-            (name, named_user(name, n_grades=dataset.n_grades, own_tables=recipe.click_tables)) for name in recipe.users
-        ),
+        users=resolve_users(recipe, n_grades=dataset.n_grades),
         method=method,
         rounds=recipe.rounds,
         repeats=recipe.repeats,
         seed=recipe.seed,
         eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
+        replays=replays,
         start=None if start is None else read_start(start, method),
     )
+
+
+def resolve_users(recipe: Recipe, *, n_grades: int) -> tuple[tuple[str, User], ...]:
+    if recipe.log is not None:
+        return ((LOGGED, nobody),)
+    return tuple((name, named_user(name, n_grades=n_grades, own_tables=recipe.click_tables)) for name in recipe.users)
+
+
+def nobody(grades: Array, click_draws: Array, stop_draws: Array) -> Array:
+    """Whose clicks are asked for where a log has them all."""
+    del click_draws, stop_draws
+    return np.zeros(len(grades), dtype=bool)
+
+
+def read_replays(recipe: Recipe, dataset: Dataset, *, tell: Callable[[str], None] | None = None) -> tuple[Replay, ...]:
+    """The log once for each fold; the training queries are another fold's in part, so each fold has its own share."""
+    assert recipe.log is not None
+    known = {name for fold in dataset.folds for split in (fold.train, fold.vali, fold.test) for name in split.query_ids}
+    replays = []
+    for fold in dataset.folds:
+        log = read_click_log(recipe.log, fold.train, known_queries=known)
+        if tell is not None:
+            tell(f"fold {fold.number}: {log.n_impressions:,} impressions, {log.n_skipped:,} of other queries left out")
+        everything = (np.arange(log.n_impressions),)
+        own = tuple(np.flatnonzero(log.clients == client) for client in range(log.n_clients))
+        replays.append(Replay(log, everything if recipe.is_central else own, recipe.max_weight))
+    return tuple(replays)
 
 
 def resolve_method(recipe: Recipe, *, n_features: int) -> Method:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hushrank.data.source import digest_file
 from hushrank.engine.device import choose_platform, describe_platform
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import News, Options, count_workers, simulate
@@ -58,6 +59,8 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         refuse_existing(out)
     start = options.start or (out / START if (out / START).exists() else None)
     setting = resolve(recipe, tell=options.tell, start=start)
+    if recipe.log is not None and not recipe.is_central:
+        recipe = replace(recipe, n_clients=setting.method.population.n_clients)
     platform = choose_platform(options.device)
     count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # refuses before it writes
     make_directory(out, recipe)
@@ -75,7 +78,9 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
             replace(
                 engine_options(options),
                 checkpoints=out / "checkpoints",
-                identity=f"{hash_recipe(recipe)}-{setting.dataset.fingerprint}-{hash_start(setting.start)}",
+                identity="-".join(
+                    (hash_recipe(recipe), setting.dataset.fingerprint, hash_start(setting.start), hash_log(recipe.log))
+                ),
                 saved=spent.save,
             ),
         )
@@ -101,3 +106,7 @@ def engine_options(options: RunOptions) -> Options:
 
 def hash_start(start: tuple[float, ...] | None) -> str:
     return "fresh" if start is None else hashlib.sha256(repr(start).encode()).hexdigest()[:8]
+
+
+def hash_log(path: str | None) -> str:
+    return "simulated" if path is None else digest_file(Path(path))[:8]

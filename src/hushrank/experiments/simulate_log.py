@@ -1,7 +1,7 @@
 """A click log to try replay with: simulated people search, and what they saw and clicked is written down.
 
-A log is a run whose ranker never learns: impression i is search i // n_clients of client i % n_clients, with the draws
-that a run of the same seed makes in that round. So more impressions change none of the first ones.
+A log is a run whose ranker never learns: impression i is of client i % n_clients in round 1 + i // n_clients, with the
+draws that a run of the same seed makes in that round. So more impressions change none of the first ones.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _impressions(
 
 def _keys_of(key: Array, purpose: Purpose, numbers: Array, *, n_clients: int) -> Array:
     """[n, 2] stream(key, purpose, round, client, 0) of each impression."""
-    by_round = fold_in(stream(key, purpose), numbers // n_clients)
+    by_round = fold_in(stream(key, purpose), 1 + numbers // n_clients)  # rounds count from 1
     return fold_in(fold_in(by_round, numbers % n_clients), np.asarray(0))
 
 
