@@ -36,7 +36,8 @@
     const wide = (cells, text, spread) => cells.flatMap((c, i) => (spreads[i] ? [text(c), spread(c)] : [text(c)]));
     const name = (heading) => words(heading) + unit(heading);
     const head = wide(headings, name, (heading) => `${name(heading)} std`);
-    const value = (cell) => cell.dataset.copy ?? cell.dataset.value ?? words(cell).replace("\u2212", "-");
+    const text = (cell) => words(cell).replace("\u2212", "-").replace(/^\u2013$/, ""); // what is not known is left out
+    const value = (cell) => cell.dataset.copy ?? cell.dataset.value ?? text(cell);
     const lines = groups.flatMap(({ title, rows }) =>
       rows.map((row) => [...(isGrouped ? [title] : []), ...wide(row, value, (cell) => cell.dataset.std ?? "")]));
     return [[...(isGrouped ? ["group"] : []), ...head], ...lines].map((row) => `${row.map(csvField).join(",")}\r\n`).join("");
