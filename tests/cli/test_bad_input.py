@@ -135,3 +135,43 @@ def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in hushrank("--debug", "run", "nothing", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        (("reproduce", "fpdgd.figur4", "--quick"), ("no published result is called", "fpdgd.figure4")),
+        (("reproduce", "fedps.table3"), ("cannot be rerun yet", "needs fedps")),
+        (("reproduce", "fpdgd.figure4", "--data", "nowhere"), ("nowhere is not a directory",)),
+        (("reproduce", "fpdgd.figure4", "--data", "."), ("has no mslr-web10k", "Visit https://")),
+        (("reproduce", "fpdgd.figure4", "--set", "no_such_key=1"), ("no recipe key is called 'no_such_key'",)),
+        (("run", "fpdgd.figure4"), ("rerun it with hushrank reproduce fpdgd.figure4",)),
+        (("run", "fpdgd", "--plugin", "no_such_module"), ("plugin no_such_module cannot be imported",)),
+        (("run", "fpdgd", "--plugin", "broken.py"), ("plugin broken.py cannot be imported: SyntaxError",)),
+        (("run", "fpdgd", "--set", "learner=mine"), ("learner is 'mine', must be one of pdgd", "--plugin")),
+        (("run", "fpdgd", "--data", "mslr-web10k"), ("mslr-web10k is not here", "Visit https://")),
+        (("sweep", "fpdgd", "--grid", "no_such_key=1,2"), ("no recipe key is called 'no_such_key'",)),
+        (("sweep", "fpdgd", "--grid", "rounds=0,1"), ("rounds is 0, must be at least 1",)),
+        (("sweep", "fpdgd"), ("fpdgd varies nothing",)),
+        (("sweep", "fpdgd", "--grid", "rounds=1,2", "--select", "test"), ("--select is 'test'",)),
+        (("sweep", "fpdgd", "--grid", "rounds=1,2", "--on", "moon"), ("--on is 'moon', must be local",)),
+        (("sweep",), ("which grid?",)),
+        (("sweep", "gone.toml"), ("gone.toml does not exist",)),
+        (("run", "gone.json"), ("gone.json is not the recipe of a run",)),
+    ],
+)
+def test_the_lab_says_what_is_wrong_and_writes_nothing(
+    tmp_path: Path, words: tuple[str, ...], fragments: tuple[str, ...]
+) -> None:
+    (tmp_path / "broken.py").write_text("def (\n")
+    assert_one_line(hushrank(*words, cwd=tmp_path), *fragments)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_of_a_newer_version_is_named_as_such(tmp_path: Path) -> None:
+    assert hushrank("run", "fpdgd", "--data", "tiny", *SMALL, "--out", "r", "-q", cwd=tmp_path).returncode == 0
+    for name in ("result.json", "recipe.json"):
+        text = (tmp_path / "r" / name).read_text()
+        (tmp_path / "r" / name).write_text(text.replace('"format": 1', '"format": 7'))
+    assert_one_line(hushrank("report", "r", cwd=tmp_path), "written by a newer hushrank", "format 7")
+    assert_one_line(hushrank("run", "--resume", "--out", "r", cwd=tmp_path), "written by a newer hushrank", "format 7")

@@ -68,6 +68,10 @@ def check_format(directory: Path, written: Any, known: int) -> None:
         )
 
 
+class Busy(ValueError):  # noqa: N818 - it passes
+    """Somebody else works there now."""
+
+
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """One process at a time; the system lets go of the lock when a process dies, however it dies."""
@@ -80,9 +84,7 @@ def locked(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(
-                f"another process is working on {directory}. Wait for it, or choose another --out."
-            ) from error
+            raise Busy(f"another process is working on {directory}. Wait for it, or choose another --out.") from error
         yield
 
 

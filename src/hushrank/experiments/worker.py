@@ -9,19 +9,25 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from hushrank.engine.simulate import News
 from hushrank.experiments.plugin import load_plugins
-from hushrank.experiments.recipe import recipe_from_json
+from hushrank.experiments.recipe import Recipe, recipe_from_json
 from hushrank.experiments.run import RunOptions, run_recipe
+from hushrank.experiments.rundir import Busy
+
+_PATIENCE = 30  # seconds
 
 
 def main(plugins: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Why: a shell's background job is born deaf to it
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # Why: what a plugin prints must not end up among the answers
     load_plugins(plugins)
@@ -53,11 +59,22 @@ def carry_out(job: dict[str, Any], answers: TextIO) -> None:
 
     try:
         options = RunOptions(out=Path(job["directory"]), resume=True, report=report, **job["options"])
-        run_recipe(recipe_from_json(job["recipe"]), options)
+        run_when_free(recipe_from_json(job["recipe"]), options)
         say(error=None)
     except Exception as error:
         text = " ".join(str(error).split())
         say(error=text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}")
+
+
+def run_when_free(recipe: Recipe, options: RunOptions) -> None:
+    """Why wait: the process of a pool that was killed may need a moment to notice."""
+    for _ in range(_PATIENCE):
+        try:
+            run_recipe(recipe, options)
+            return
+        except Busy:
+            time.sleep(1.0)
+    run_recipe(recipe, options)
 
 
 if __name__ == "__main__":
