@@ -58,6 +58,10 @@ def test_points_stand_below_each_other() -> None:
     ]
 
 
+def test_what_is_not_known_is_a_bare_dash_among_aligned_numbers() -> None:
+    assert align_spreads(["–", ".70 ± .04", ".7 ± .1"], pad="_") == ["–", ".70 ± .04", ".7_ ± .1_"]
+
+
 def test_other_quantities() -> None:
     assert [format_seconds(s) for s in (0.83, 42.2, 192.4, 7500, None)] == [
         ".8 s",

@@ -4,49 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from fake_runs import make_run
+from reading import Checker, text_of
 
 from hushrank.look.numbers import format_spread
-from hushrank.report.curves import MAX_POINTS, Point, thin
-from hushrank.report.differences import find_differences
+from hushrank.report.curves import MAX_POINTS, Point, Published, drawn_runs, thin
 from hushrank.report.page import render_report, write_report
 from hushrank.report.summary import RunSummary, from_directory
 from hushrank.report.wording import run_labels
-
-
-class Checker(HTMLParser):
-    """Notes everything that a browser would fetch, and tags that were never closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fetched: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.fetched += [v or "" for name, v in attrs if name in ("src", "href", "srcset", "action", "poster")]
-        if tag not in ("meta", "link", "br") and not self.is_empty:
-            self.open.append(tag)
-
-    is_empty = False
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.is_empty = True
-        self.handle_starttag(tag, attrs)
-        self.is_empty = False
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def text_of(page: str) -> str:
-    """What a person reads."""
-    visible = re.sub(r"<(style|script)>.*?</\1>", " ", page, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", visible))
 
 
 @pytest.fixture
@@ -82,6 +52,7 @@ def test_differences_between_recipes_are_marked_with_a_sign(three: list[RunSumma
     page = render_report(three)
     assert '<td class="code differs" data-copy="adam">≠ adam</td>' in page
     assert "≠ linear" not in page
+    assert page.index("≠ adam") < page.index("that all runs share")
 
 
 def test_the_csv_behind_a_chart_holds_every_point(three: list[RunSummary]) -> None:
@@ -121,12 +92,33 @@ def test_a_value_that_is_not_finite_is_a_dash_and_a_gap(tmp_path: Path) -> None:
     assert "–" in text and "nan" not in text.lower()
 
 
-def test_paired_tests_only_where_folds_repeats_and_data_match(three: list[RunSummary], tmp_path: Path) -> None:
-    found = find_differences(three, run_labels(three))
-    assert len(found) == 2 * 3 and all(d.comparison is not None and d.comparison.n == 10 for d in found)
-    other = from_directory(make_run(tmp_path / "other", n_repeats=3))
-    (only, *_) = find_differences([three[0], other], ["a", "b"])
-    assert only.comparison is None and "folds and repeats" in only.reason
+def test_published_values_are_drawn_where_they_belong(three: list[RunSummary]) -> None:
+    lines = [Published("a paper", 0.72, click="perfect"), Published("a sum", 54.0, metric="online/nDCG@10")]
+    page = render_report(three, references=lines)
+    assert page.count(">a paper</text>") == 2 and ">a sum</text>" not in page  # the wide drawing and the narrow one
+    assert "Dotted lines are published values" in page and "sums over rounds and therefore not drawn" in page
+    assert "published values" not in render_report(three)
+
+
+def test_sixty_runs_draw_the_first_and_the_best_and_say_what_is_left_out(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"clicks": "perfect", "n_folds": 1, "n_repeats": 1, "n_evaluations": 2}
+    runs = [
+        from_directory(make_run(tmp_path / f"r{i:02}", top=0.5 + 0.005 * i, server_rate=i, **options))
+        for i in range(60)
+    ]
+    assert drawn_runs(runs) == [0, *range(53, 60)]
+    page = render_report(runs)
+    labels = re.findall(r'<text class="label"[^>]*>(r\d\d)</text>', page)
+    assert set(labels) == {runs[i].name for i in drawn_runs(runs)}
+    text = text_of(page)
+    assert "Of 60 runs 8 are drawn" in text and "52 runs that are not drawn r01 r02" in text
+    assert "≠ 59" in text  # what differs stands below each other, a row for each run
+    assert '<th scope="col">server_rate</th>' in page
+
+
+def test_few_runs_are_all_drawn(three: list[RunSummary]) -> None:
+    assert drawn_runs(three) == [0, 1, 2] and "are drawn" not in render_report(three)
+    assert drawn_runs([]) == []
 
 
 def test_runs_are_named_by_choice_or_by_what_differs(tmp_path: Path) -> None:

@@ -36,7 +36,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     few: dict[str, Any] = {"n_folds": 2, "n_repeats": 1, "n_evaluations": 4}
     long_names = [run(root / f"{i}-{'a-long-name-' * 6}", top=0.6 + 0.01 * i, server_rate=i, **few) for i in range(6)]
     sixty = [run(root / f"rate-{i}", top=0.5 + 0.003 * i, server_rate=i, **few) for i in range(60)]
-    grid = {"server_rate": [1, 3, 10, 30, 100], "n_clients": [10, 50, 100, 500], "ranker": ["linear", "mlp", "trees"]}
+    grid: dict[str, list[Any]] = {
+        "server_rate": [1, 3, 10, 30, 100],
+        "n_clients": [10, 50, 100, 500],
+        "ranker": ["linear", "mlp", "trees"],
+    }
     lines = [make_line(i, paper=paper, is_run=i % 3 > 0) for paper in PAPERS for i in range(1, 21)]
     nothing = make_reproduction(n_clients=()) | {"findings": [], "runs": []}
     return {
