@@ -7,10 +7,11 @@ differential privacy of epsilon, on the device, against everybody. Shapes: rewar
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from hushrank.privacy.randomised_response import describe_guarantee
+from hushrank.privacy.randomised_response import describe_guarantee, explain_spending
 from hushrank.types import Array, PrivateReward, SeedReward
 
 _STEPS = 2**10  # Why: see add_laplace
@@ -60,6 +61,17 @@ def noisy_range(low: float, high: float, *, epsilon: float) -> tuple[float, floa
     _check_range(low, high, epsilon)
     reach = _SCALES * (high - low) / epsilon
     return low - reach, high + reach
+
+
+def explain_noise(
+    *, low: float, high: float, epsilon: float | None, n_interactions: int = 1, rounds: int = 1
+) -> dict[str, Any]:
+    """Which noise a wanted epsilon needs: as JSON."""
+    if epsilon is None:
+        raise ValueError("give epsilon: Laplace noise follows from it and the range.")
+    reach = noisy_range(low, high, epsilon=epsilon)
+    spent = explain_spending(epsilon, n_interactions=n_interactions, rounds=rounds)
+    return {"mechanism": "laplace", "range": [low, high], "scale": (high - low) / epsilon, "sent": list(reach), **spent}
 
 
 def _check_range(low: float, high: float, epsilon: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,9 +84,34 @@ def describe_guarantee(epsilon: float, *, n_interactions: int) -> str:
         return "no guarantee: p = 1 tells every reward as it was (the mean of each direction is sent)"
     return (
         f"local differential privacy of each interaction, epsilon {epsilon:.4g}, against everybody including the "
-        f"server; this message answers for {n_interactions} interactions, together {epsilon * n_interactions:.4g}; "
+        f"server; interactions in this message: {n_interactions}, together epsilon {epsilon * n_interactions:.4g}; "
         "every further round adds as much"
     )
+
+
+def explain_responses(
+    *, p: float | None, epsilon: float | None, n_values: int = 11, n_interactions: int = 1, rounds: int = 1
+) -> dict[str, Any]:
+    """What p guarantees, or which p a wanted epsilon needs: as JSON, in which an infinite epsilon is null."""
+    if p is None and epsilon is not None:
+        p = p_for_epsilon(epsilon, n_values)
+    elif p is None or epsilon is not None:
+        raise ValueError("give p to learn epsilon, or epsilon to learn p: one of the two.")
+    per_interaction = epsilon_bound(p, n_values)
+    spent = explain_spending(per_interaction, n_interactions=n_interactions, rounds=rounds)
+    return {"mechanism": "randomised-response", "p": p, "n_values": n_values, **spent}
+
+
+def explain_spending(epsilon: float, *, n_interactions: int, rounds: int) -> dict[str, Any]:
+    """The part of an explanation that every mechanism on rewards shares."""
+    total = total_epsilon(epsilon, n_interactions=n_interactions, rounds=rounds)
+    return {
+        "epsilon_per_interaction": epsilon if math.isfinite(epsilon) else None,
+        "interactions": n_interactions,
+        "rounds": rounds,
+        "epsilon_total": total if math.isfinite(total) else None,
+        "guarantee": describe_guarantee(epsilon, n_interactions=n_interactions),
+    }
 
 
 def check_p(p: float, n_values: int) -> int:
