@@ -35,7 +35,7 @@ def ranking_svm(train: QuerySet, *, C: float = 1e3, tolerance: float = 1e-8) -> 
     """[p] float32 parameters of a linear ranker that keeps better documents one score above worse ones.
 
     min over w of |w|^2 / 2 + C / n_queries * sum of max(0, 1 - w . (x_i - x_j))^2 over pairs of one query with
-    grade i > grade j [joachims2006; C is divided by the number of queries, as SVMrank does].
+    grade i > grade j [joachims2006]. C is divided by the number of queries, as in SVMrank.
     Differs: SVMrank's hinge is not squared. On MQ2008 that moves MaxRR by less than .001.
     """
     if not C > 0:
