@@ -53,6 +53,20 @@ def test_ours_stand_beside_the_published_with_the_difference() -> None:
     assert "Needs privacy=paper" in page
 
 
+def test_what_all_rows_share_is_said_once() -> None:
+    page = render_reproduction(make_reproduction())
+    assert "The same in all rows: data mslr-web10k, method fpdgd." in page
+    assert '<th scope="col">user</th><th scope="col">clients</th>' in page and '<th scope="col">method</th>' not in page
+
+
+def test_a_figure_without_printed_numbers_has_no_column_for_them() -> None:
+    result = make_reproduction()
+    for row in result["rows"]:
+        row |= {"published": None, "difference": None}
+    page = render_reproduction(result)
+    assert '">published</th>' not in page and "prints no numbers" in page
+
+
 def test_several_measures_have_a_column() -> None:
     result = make_reproduction()
     assert '<th scope="col" class="number">ours, test nDCG@10</th>' in render_reproduction(result)

@@ -83,11 +83,13 @@ def test_a_heading_sorts_down_and_up_and_what_is_unknown_stays_last(browser: Any
     with in_browser.shown(browser, small) as page:
         button = page.locator("thead button", has_text="nDCG@10")
         values = f"{ROWS}.map(row => row.cells[1].dataset.value ?? null)"
+        widths = page.evaluate(WIDTHS)
         button.press("Enter")
         assert page.evaluate(values) == ["12.5", "0.7021", "0.65", None]
         button.press("Enter")
         assert page.evaluate(values) == ["0.65", "0.7021", "12.5", None]
         assert page.locator("th[aria-sort=ascending]").count() == 1
+        assert page.evaluate(WIDTHS) == widths
 
 
 def test_sorting_survives_a_filter(browser: Any, small: Path) -> None:

@@ -80,6 +80,7 @@
         text.hidden = false;
         text.focus();
         text.select();
+        text.scrollTop = 0;
         say("The browser did not let the page copy. The text is selected below: copy it with Ctrl+C.");
       }
     };

@@ -54,14 +54,14 @@ def _amounts(runs: Sequence[RunSummary]) -> list[_Amount]:
         _Amount("CPU time", "s", cpu, [format_seconds(s) for s in cpu]),
         _Amount("interactions per CPU second", "", speed, [_rate_text(rate) for rate in speed]),
         _Amount("sent per client and round", "bytes", each, [format_bytes(b) for b in each]),
-        _Amount("sent by all clients in all", "bytes", total, [format_bytes(b) for b in total]),
+        _Amount("sent by all clients", "bytes", total, [format_bytes(b) for b in total]),
     ]
 
 
 def _explain(runs: Sequence[RunSummary]) -> str:
-    text = "Interactions are searches, over all users, folds and repeats, as are times and the sum of what was sent."
+    text = "Interactions are searches. They, the times and what all clients sent are over all users, folds and repeats."
     if any(run.recipe.get("dropout") for run in runs):
-        text += " The sum counts updates that were sent and never arrived."
+        text += " Updates that were sent and never arrived are counted."
     return paragraph(text, style="note")
 
 

@@ -109,8 +109,13 @@ def rows_section(found: ReproductionSummary) -> str:
         return section("Ours and the published", paragraph(text, style="empty"))
     headings, rows = _row_cells(found)
     shown = table(headings, rows, label="Ours and the published", has_tools=True)
-    notes = [VALUES_NOTE]
-    if found.stand_ins:
+    shared = [key for key in cell_keys(found.rows) if key not in _columns(found.rows)]
+    same = [f"{_HEADINGS.get(key, key)} {setting_text(found.rows[0].cell[key])}" for key in shared]
+    notes = [f"The same in all rows: {', '.join(same)}."] if same else []
+    notes.append(VALUES_NOTE)
+    if not any(row.published is not None for row in found.rows):
+        notes.append("The paper draws its results and prints no numbers.")
+    elif found.stand_ins:
         sets = join_words(list(dict.fromkeys(real_name(data.wanted) for data in found.stand_ins)))
         notes.append(
             f"Published values are for the real {sets}, ours for the stand-in: a difference is to be expected."
@@ -185,10 +190,10 @@ def _about(found: ReproductionSummary) -> list[str]:
 
 def _finding(finding: Finding) -> str:
     mark, word = VERDICTS[finding.holds]
-    where = f" ({finding.where})" if finding.where else ""
+    claim = f"{finding.claim.rstrip('.')} ({finding.where})." if finding.where else finding.claim
     why = " ".join(filter(None, (_p_text(finding), finding.why)))
     note = paragraph(why, style="note") if why else ""
-    return f'<li><b><span aria-hidden="true">{mark}</span> {word}</b>{paragraph(finding.claim + where)}{note}</li>'
+    return f'<li><b><span aria-hidden="true">{mark}</span> {word}</b>{paragraph(claim)}{note}</li>'
 
 
 def _p_text(finding: Finding) -> str:
@@ -199,22 +204,22 @@ def _p_text(finding: Finding) -> str:
 
 
 def _row_cells(found: ReproductionSummary) -> tuple[list[Cell], list[list[Cell]]]:
-    keys, decimals = cell_keys(found.rows), published_decimals(found.rows)
+    keys, decimals = _columns(found.rows), published_decimals(found.rows)
     has_metrics, has_reasons = len({row.metric for row in found.rows}) > 1, any(row.why for row in found.rows)
     ours = spread_cells([(row.ours, row.std) for row in found.rows])
     headings = [Cell(_HEADINGS.get(key, key.replace("_", " "))) for key in keys]
     headings += [Cell("measure")] if has_metrics else []
     what = "" if has_metrics else f", {metric_text(found.rows[0].metric)}"
     headings += [Cell(f"ours{what}", style="number"), Cell("values", style="number slim")]
-    headings += [Cell(text, style="number") for text in ("published", "difference")]
+    is_printed = any(row.published is not None for row in found.rows)
+    headings += [Cell(text, style="number") for text in ("published", "difference") if is_printed]
     rows = [
         [
             *(_setting_cell(row, key) for key in keys),
             *([Cell(metric_text(row.metric))] if has_metrics else []),
             ours[i],
             count_cell(row.n if row.ours is not None else None),
-            Cell(format_value(row.published, decimals=decimals), value=row.published, style="number"),
-            Cell(_difference_text(row, decimals), value=row.difference, style="number"),
+            *(_published_cells(row, decimals) if is_printed else ()),
             *([Cell(row.why)] if has_reasons else []),
         ]
         for i, row in enumerate(found.rows)
@@ -230,9 +235,19 @@ def _setting_cell(row: Row, key: str) -> Cell:
     )
 
 
+def _published_cells(row: Row, decimals: int) -> tuple[Cell, Cell]:
+    published = Cell(format_value(row.published, decimals=decimals), value=row.published, style="number")
+    return published, Cell(_difference_text(row, decimals), value=row.difference, style="number")
+
+
 def _difference_text(row: Row, decimals: int) -> str:
     """With the digits of the less exact of the two."""
     return format_signed(row.difference, decimals=min(decimals, spread_decimals(row.std)) if row.std else decimals)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """What rows differ in; all that names them when they differ in nothing."""
+    return _varying(rows) or cell_keys(rows)
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
