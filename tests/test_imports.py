@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 BOTTOM = {"types", "streams", "streams_fast", "files", "cohort"}
 STAGES = {"data", "rankers", "clicks", "learners", "privacy", "aggregation", "attacks", "metrics"}
-DRIVERS = {"round", "replay", "engine", "live"}
+DRIVERS = {"round", "replay", "evolution", "engine", "live"}
 # What each room may import besides itself. A new room gets a line here, and so a place in the order.
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
@@ -29,8 +29,9 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(STAGES, BOTTOM),
     "round": BOTTOM | STAGES,
     "replay": BOTTOM | STAGES | {"round"},
-    "engine": BOTTOM | STAGES | {"round", "replay"},
-    "live": BOTTOM | STAGES | {"round", "replay"},
+    "evolution": BOTTOM | STAGES | {"round"},
+    "engine": BOTTOM | STAGES | {"round", "replay", "evolution"},
+    "live": BOTTOM | STAGES | {"round", "replay", "evolution"},
     "look": set(),
     "report": {"files", "look", "metrics"},
     "experiments": BOTTOM | STAGES | DRIVERS | {"report"},

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,15 +26,15 @@ from hushrank.metrics.ndcg import ndcg
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
-from hushrank.types import Array, Client, DenseUpdate, PrivateUpdate, QuerySet, Ranker, User
+from hushrank.types import Array, Client, DenseUpdate, QuerySet, Ranker, User
 
 
 class Study(Protocol):
-    """What one client does in a round: its update, and the mean nDCG@k of the lists that were seen."""
+    """What one client does in a round: what it learnt, and the mean nDCG@k of the lists that were seen."""
 
     def __call__(
         self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
-    ) -> tuple[DenseUpdate, float]: ...
+    ) -> tuple[Any, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,14 @@ class Federation:
     learner: str = "pdgd"  # how a client reads one interaction
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
-    privatise: Callable[[DenseUpdate], PrivateUpdate] = send_openly
+    study: Study | None = None  # what a client does in a round; None: `learn`
+    privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
     attack: str | None = None  # what malicious clients send instead
     n_malicious: int = 0  # the clients with the lowest ids
     aggregation: str = "mean"
+    combine: Callable[..., Array] | None = None  # (messages, n_params=) -> [n_params]; None: `aggregation`
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
-    study: Study | None = None  # what a client does in a round; None: `learn`
 
 
 def run_round(
@@ -65,13 +67,18 @@ def run_round(
     learnt = [study(federation, params, client, key=key, round=round) for client in cohort]
     online = sum(quality for _, quality in learnt) / len(learnt)
     arrives = [answers(federation.population, key, round, client) for client in cohort]
-    sent = [federation.privatise(update) for (update, _), arrived in zip(learnt, arrives, strict=True) if arrived]
-    if not any(update.weight for update in sent):
+    sent = [
+        federation.privatise(update, key=stream(key, Purpose.PRIVATISE, round, client.id))
+        for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
+        if arrived
+    ]
+    if not any(message.weight for message in sent):
         return state, params, online
     if federation.attack is not None:
         is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])
         sent = attack_by(federation.attack, sent, is_malicious, params, key=stream(key, Purpose.ATTACK, round))
-    combined = aggregate_by(federation.aggregation, sent, n_params=len(params)).astype(params.dtype)
+    combine = federation.combine or partial(aggregate_by, federation.aggregation)
+    combined = combine(sent, n_params=len(params)).astype(params.dtype)
     return (*federation.server_step(state, params, combined), online)  # Federated averaging [fpdgd, Algorithm 2]
 
 

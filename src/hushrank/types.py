@@ -116,6 +116,11 @@ class PrivateReward:
     rewards: tuple[float, ...]  # one or two float32 numbers: the mean privatised reward of each direction
     guarantee: str  # in words: what an observer of this message can and cannot learn
 
+    @property
+    def weight(self) -> float:
+        """Every message counts alike."""
+        return 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -45,6 +45,17 @@ def test_each_fold_chooses_by_its_own_validation_queries() -> None:
     assert chosen["offline/nDCG@10"]["mean"] == pytest.approx((0.3 + 0.2) / 2)  # not .8, which only test would choose
 
 
+def test_pooled_means_one_setting_for_all_folds_and_only_those_that_ran_them_all() -> None:
+    runs = {
+        "a": found(values(f1=0.5, f2=0.9), values(f1=0.1, f2=0.2)),
+        "b": found(values(f1=0.6, f2=0.7), values(f1=0.3, f2=0.8)),
+        "c": found(values(f2=1.0), values(f2=0.9)),
+    }
+    chosen = choose_for(runs, pooled=True)
+    assert [fold["label"] for fold in chosen["folds"]] == ["a", "a"]  # .7 on average, b .65
+    assert [fold["vali"] for fold in chosen["folds"]] == [0.5, 0.9]
+
+
 def test_test_results_have_no_influence_on_the_choice() -> None:
     runs = {"a": found(values(f1=0.5), values(f1=0.1)), "b": found(values(f1=0.4), values(f1=0.9))}
     turned = {"a": found(values(f1=0.5), values(f1=0.9)), "b": found(values(f1=0.4), values(f1=0.1))}

@@ -24,7 +24,7 @@ def sweep(
     seed: Annotated[int | None, typer.Option(help="Same recipe, seed and device: same bits.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
     select: Annotated[
-        str, typer.Option(help="vali: choose per user and fold on validation queries, report on test; or none.")
+        str, typer.Option(help="Choose on validation queries: vali (in each fold), pooled (over the folds) or none.")
     ] = "none",
     jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
     on: Annotated[str, typer.Option(help="Where the runs are computed: local.")] = "local",

@@ -12,6 +12,7 @@ from hushrank.cohort import count_interactions, sample_ids
 from hushrank.engine.gather import Advance, Seen, State, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
+from hushrank.evolution import evolve
 from hushrank.round import Federation, run_round
 
 
@@ -41,7 +42,7 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
     """Central training is a federation of one, whose client takes the server's steps too."""
     method = setting.method
     is_central = method.batch is not None
-    return Federation(
+    federation = Federation(
         method.ranker,
         setting.users[cell.user][1],
         setting.dataset.folds[cell.fold].train,
@@ -56,3 +57,4 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else None,
     )
+    return federation if method.evolution is None else evolve(federation, method.evolution)

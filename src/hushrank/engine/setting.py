@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
 from hushrank.cohort import Population
+from hushrank.evolution import Evolution
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.replay import Replay
@@ -22,6 +23,7 @@ class Method:
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
     learner: str = "pdgd"
     learning_rate: float = 0.1
+    evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
     attack: str | None = None
     n_malicious: int = 0
     aggregation: str = "mean"

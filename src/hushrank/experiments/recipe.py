@@ -16,7 +16,9 @@ from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.server_step import DEFAULT_RATES
 from hushrank.attacks.named import ATTACKS
 from hushrank.cohort import Population
+from hushrank.evolution import Evolution
 from hushrank.learners.named import LEARNERS
+from hushrank.metrics.rewards import REWARD_NAMES
 
 ClickTables = Mapping[str, Mapping[str, Any]]
 
@@ -25,7 +27,7 @@ ClickTables = Mapping[str, Mapping[str, Any]]
 class Recipe:
     """Every key that a recipe file, `--set` or Python may give. None means: the default that the comment names."""
 
-    recipe: str = "fpdgd"  # pdgd (central) or fpdgd (federated)
+    recipe: str = "fpdgd"  # pdgd (central), fpdgd (federated) or foltr-es (federated, by evolution strategies)
     data: str = "mq2008-like"  # a shape, a catalogue name or a directory
     normalise: str | None = None  # none, query-minmax, standard; default: the catalogue's, none for a directory
     folds: tuple[int, ...] | None = None  # default: every fold present
@@ -46,10 +48,15 @@ class Recipe:
     learning_rate: float = 0.1  # of a client's own steps
     server_optimiser: str = "sgd"  # sgd, momentum or adam
     server_rate: float | None = None  # default 1; adam .001
+    reward: str | None = None  # foltr-es: what is made larger; MaxRR (default), LastRR, click-through, nDCG or DCG
+    reward_points: int | None = None  # foltr-es: values that nDCG and DCG are rounded to; default 11
+    sigma: float | None = None  # foltr-es: standard deviation of the perturbations; default .01
+    antithetic: bool | None = None  # foltr-es: try each perturbation in both directions; default true
+    p: float | None = None  # foltr-es: probability that a reward is told as it was; default .9, 1 without privacy
     aggregation: str = "mean"  # how updates become one
     attack: str | None = None  # what malicious clients send instead of what they learnt; default: everybody is honest
     n_malicious: int = 0  # how many clients do that
-    privacy: str = "none"  # what is done to an update before it leaves its client
+    privacy: str = "none"  # what is done to an update before it leaves its client: none, paper (foltr-es only)
     variant: str = "paper"  # which reading of the method
     eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
     repeats: int = 1  # trainings for each user and fold, each with draws of its own
@@ -63,10 +70,17 @@ class Recipe:
     def is_central(self) -> bool:
         return self.recipe == "pdgd"
 
+    @property
+    def is_evolution(self) -> bool:
+        return self.recipe == "foltr-es"
+
 
 NAMED: dict[str, Recipe] = {
     "fpdgd": Recipe("fpdgd"),
     "pdgd": Recipe("pdgd", n_clients=1, interactions=4000, batch=1),
+    "foltr-es": Recipe(
+        "foltr-es", n_clients=2000, rounds=250, hidden=10, activation="relu", server_optimiser="adam", privacy="paper"
+    ),
 }
 LOGGED = "log"  # the name of the people whose clicks come from a log
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Recipe))
@@ -74,13 +88,15 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "ranker": ("linear", "mlp"),
     "activation": ("sigmoid", "relu"),
     "server_optimiser": tuple(DEFAULT_RATES),
-    "privacy": ("none",),
+    "privacy": ("none", "paper"),
+    "reward": (*REWARD_NAMES, None),
     "variant": ("paper",),
     "normalise": ("none", "query-minmax", "standard", None),
 }
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
+    "bool": (bool,),
     "float": (float, int),
     "tuple": (tuple,),
     "None": (type(None),),
@@ -176,7 +192,7 @@ def _as_field(key: str, value: Any) -> Any:
     value = tuple(value) if isinstance(value, list) else value
     kind = next(f.type for f in fields(Recipe) if f.name == key)
     kinds = tuple(t for part in str(kind).split(" | ") for t in _KINDS[part.partition("[")[0]])
-    wrong = not isinstance(value, kinds) or isinstance(value, bool)
+    wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
     if isinstance(value, tuple) and not wrong:
         inside = str if "tuple[str" in str(kind) else int
         wrong = not value or any(not isinstance(item, inside) or isinstance(item, bool) for item in value)
@@ -193,6 +209,7 @@ def _describe_kind(kind: str) -> str:
         "str": "a word",
         "int": "a whole number",
         "float": "a number",
+        "bool": "true or false",
         "tuple[int, ...]": "a list of one or more whole numbers",
     }
     words |= {
@@ -231,6 +248,39 @@ def check_recipe(recipe: Recipe) -> None:
     if len(set(recipe.users)) < len(recipe.users):
         raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
     check_population(recipe)
+    check_evolution(recipe)
+
+
+_OF_EVOLUTION = ("reward", "reward_points", "sigma", "antithetic", "p")
+
+
+def check_evolution(recipe: Recipe) -> None:
+    """What only an evolution strategy has, and what it cannot have."""
+    if not recipe.is_evolution:
+        given = [key for key in _OF_EVOLUTION if getattr(recipe, key) is not None]
+        if given:
+            raise ValueError(f"{given[0]} is for recipe foltr-es; {recipe.recipe} does not have it.")
+        if recipe.privacy != "none":
+            raise ValueError(f"privacy={recipe.privacy} is for recipe foltr-es so far; {recipe.recipe} has none.")
+        return
+    default = NAMED["foltr-es"]
+    for key in ("learner", "batch", "aggregation", "attack", "log"):
+        if getattr(recipe, key) != getattr(default, key):
+            raise ValueError(
+                f"{key} is {getattr(recipe, key)!r}, but recipe foltr-es sends a seed and rewards, not updates: "
+                f"leave {key} out."
+            )
+    evolution_of(recipe).check_interactions(population_of(recipe).interactions)
+
+
+def evolution_of(recipe: Recipe, *, top_grade: int = 2) -> Evolution:
+    """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
+    if recipe.privacy == "none" and recipe.p not in (None, 1):
+        raise ValueError(f"p is {recipe.p}, but privacy=none tells every reward as it was: leave one of them out.")
+    chosen = {key: getattr(recipe, key) for key in ("reward", "sigma", "antithetic")}
+    chosen["n_points"] = recipe.reward_points
+    chosen["p"] = recipe.p if recipe.p is not None else 0.9 if recipe.privacy == "paper" else 1.0
+    return Evolution(top_grade=top_grade, **{key: value for key, value in chosen.items() if value is not None})
 
 
 def registered_names() -> dict[str, tuple[str, ...]]:
@@ -281,5 +331,10 @@ def recipe_from_json(values: Mapping[str, Any]) -> Recipe:
 
 
 def hash_recipe(recipe: Recipe) -> str:
-    """Eight hex digits that differ when anything in the recipe does."""
-    return hashlib.sha256(json.dumps(as_json(recipe), sort_keys=True).encode()).hexdigest()[:8]
+    """Eight hex digits that differ when anything in the recipe does.
+
+    Only what is not the default counts, so that a key which a later version adds leaves old recipes their names.
+    """
+    default = as_json(Recipe())
+    special = {key: value for key, value in as_json(recipe).items() if value != default[key]}
+    return hashlib.sha256(json.dumps(special, sort_keys=True).encode()).hexdigest()[:8]

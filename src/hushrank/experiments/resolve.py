@@ -13,7 +13,7 @@ from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
-from hushrank.experiments.recipe import LOGGED, Recipe, check_recipe, population_of
+from hushrank.experiments.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
@@ -37,7 +37,11 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
     replays = None if recipe.log is None else read_replays(recipe, dataset, tell=tell)
     if replays is not None and not recipe.is_central:
         recipe = replace(recipe, n_clients=len(replays[0].own))  # the log says who there is
-    method = resolve_method(recipe, n_features=dataset.n_features)
+    method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
+    if start is not None:
+        first: tuple[float, ...] | None = read_start(start, method)
+    else:
+        first = (0.0,) * method.n_params if recipe.is_evolution else None  # [foltr-es] starts both rankers at zero
     return Setting(
         dataset=dataset,
         users=resolve_users(recipe, n_grades=dataset.n_grades),
@@ -47,7 +51,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         seed=recipe.seed,
         eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
         replays=replays,
-        start=None if start is None else read_start(start, method),
+        start=first,
     )
 
 
@@ -78,7 +82,7 @@ def read_replays(recipe: Recipe, dataset: Dataset, *, tell: Callable[[str], None
     return tuple(replays)
 
 
-def resolve_method(recipe: Recipe, *, n_features: int) -> Method:
+def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Method:
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
     return Method(
         ranker=named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation),
@@ -86,6 +90,7 @@ def resolve_method(recipe: Recipe, *, n_features: int) -> Method:
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
+        evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
         attack=recipe.attack,
         n_malicious=recipe.n_malicious,
         aggregation=recipe.aggregation,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save
 
-from hushrank.engine.setting import Setting
+from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
@@ -20,6 +20,7 @@ from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
 from hushrank.metrics.online import discounted_sum
 from hushrank.privacy.none import GUARANTEE
+from hushrank.privacy.randomised_response import describe_guarantee, epsilon_bound, total_epsilon
 from hushrank.types import Array
 
 _BYTES = 4  # Why: parameters travel as float32
@@ -48,8 +49,8 @@ def summarise(
             "n_queries_skipped": skipped,
         },
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
-        "bytes_per_client_round": 0 if recipe.is_central else _BYTES * setting.method.n_params,
-        "privacy": describe_privacy(recipe),
+        "bytes_per_client_round": 0 if recipe.is_central else _BYTES * count_numbers(setting.method),
+        "privacy": describe_privacy(recipe, setting.method),
     }
 
 
@@ -85,9 +86,23 @@ def count_skipped(setting: Setting, fold: int) -> int:
     return int(sum(not test.grades[test.rows(query)].any() for query in range(test.n_queries)))
 
 
-def describe_privacy(recipe: Recipe) -> str:
+def count_numbers(method: Method) -> int:
+    """How many numbers a client's message has: the update, or a seed with one or two rewards."""
+    return method.n_params if method.evolution is None else 2 + method.evolution.antithetic
+
+
+def describe_privacy(recipe: Recipe, method: Method) -> str:
     if recipe.is_central:
         return "No protection: one learner sees every query, list and click (central training, the baseline)."
+    if method.evolution is not None:
+        n = max(method.population.interactions)
+        epsilon = epsilon_bound(method.evolution.p, len(method.evolution.finite.values))
+        total = total_epsilon(epsilon, n_interactions=n, rounds=recipe.rounds)
+        said = describe_guarantee(epsilon, n_interactions=n)
+        spent = (
+            f" A client that answers in all {recipe.rounds} rounds spends {total:.4g}." if total < float("inf") else ""
+        )
+        return f"Queries, documents and clicks stay on each client. What it sends has {said}.{spent}"
     return (
         "Queries, documents and clicks stay on each client. The server sees every client's update in the clear: "
         f"{GUARANTEE}."

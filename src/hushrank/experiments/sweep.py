@@ -1,7 +1,8 @@
 """A sweep: every point of a grid as a run of its own, and the table of what they found.
 
-Selection is made for each user and each fold on that fold's own validation queries. Why not on the mean over the folds:
+`vali` chooses for each user and each fold on that fold's own validation queries. Why not on the mean over the folds:
 the validation queries of one fold are the test queries of another, so that mean has looked at every test query.
+`pooled` does just that, one setting for each user: less noisy where a fold has few validation queries, less strict.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hushrank.files import sweep_unfinished, write_json
 from hushrank.report.sweep import write_sweep
 
 FORMAT = 1
-SELECTIONS = ("none", "vali")
+SELECTIONS = ("none", "vali", "pooled")
 _METRICS = ("offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10")
 
 
@@ -33,7 +34,7 @@ class SweepOptions:
 
     out: Path | None = None  # default: runs/sweep-<recipe>-<time>
     resume: bool = False
-    select: str = "none"  # vali: choose on validation queries, report on test
+    select: str = "none"  # vali, pooled: choose on validation queries, report on test
     pool: PoolOptions = PoolOptions()  # noqa: RUF009 - frozen
 
 
@@ -109,7 +110,7 @@ def make_table(
         "cases": definition["cases"],
         "select": None if select == "none" else select,
         "runs": rows,
-        "selected": choose_on_validation(known) if select == "vali" and known else None,
+        "selected": None if select == "none" or not known else choose_on_validation(known, pooled=select == "pooled"),
         "n_failed": sum(error is not None for error in errors),
         "n_waiting": 0,
     }
@@ -134,26 +135,31 @@ def _without_values(metric: dict[str, Any]) -> dict[str, Any]:
     return {key: metric[key] for key in ("mean", "std")}
 
 
-def choose_on_validation(known: Mapping[str, Mapping[str, Values]]) -> dict[str, Any]:
+def choose_on_validation(known: Mapping[str, Mapping[str, Values]], *, pooled: bool = False) -> dict[str, Any]:
     """{user: what was chosen in each fold, and its metrics over all folds}."""
     users = list(dict.fromkeys(user for found in known.values() for user in found))
-    return {user: choose_for({label: found[user] for label, found in known.items() if user in found}) for user in users}
+    return {
+        user: choose_for({label: found[user] for label, found in known.items() if user in found}, pooled=pooled)
+        for user in users
+    }
 
 
-def choose_for(known: Mapping[str, Values]) -> dict[str, Any]:
-    """The best run in each fold by its mean on that fold's validation queries; the first of equals."""
+def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> dict[str, Any]:
+    """The best run in each fold (pooled: over all folds) by its mean on validation queries; the first of equals."""
     folds = sorted({row["fold"] for found in known.values() for row in found["vali/nDCG@10"]})
     chosen, metrics = [], {name: list[dict[str, Any]]() for name in _METRICS}
     for fold in folds:
-        by_label = {label: mean_in(found["vali/nDCG@10"], fold) for label, found in known.items()}
+        judged = folds if pooled else [fold]
+        by_label = {label: mean_in(found["vali/nDCG@10"], judged) for label, found in known.items()}
         best = max(by_label, key=lambda label: by_label[label])
-        test = mean_in(known[best]["offline/nDCG@10"], fold)
-        chosen.append({"fold": fold, "label": best, "vali": by_label[best], "test": test})
+        vali, test = (mean_in(known[best][name], [fold]) for name in ("vali/nDCG@10", "offline/nDCG@10"))
+        chosen.append({"fold": fold, "label": best, "vali": vali, "test": test})
         for name in _METRICS:
             metrics[name] += [row for row in known[best][name] if row["fold"] == fold]
     return {"folds": chosen, **{name: spread(values) for name, values in metrics.items()}}
 
 
-def mean_in(values: list[dict[str, Any]], fold: int) -> float:
-    found = [row["value"] for row in values if row["fold"] == fold]
-    return fmean(found) if found else float("-inf")
+def mean_in(values: list[dict[str, Any]], folds: list[int]) -> float:
+    """Over the repeats of these folds; a run that lacks one of them cannot be chosen."""
+    found = [row["value"] for row in values if row["fold"] in folds]
+    return fmean(found) if {row["fold"] for row in values} >= set(folds) else float("-inf")
