@@ -6,10 +6,11 @@ of threads changes no bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
 from hushrank.engine.kernel import learn_clients
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Method, Setting
+from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
@@ -28,6 +30,7 @@ _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a 
 def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     """`advance(state, first, n)`: the state after n rounds, and what they showed."""
     fixed = [_fixed_arguments(setting, cell) for cell in plan.cells]
+    work = evolution_block(setting.method) if setting.method.evolution else learning_block(setting.method)
     keys = [cell_key(setting, cell) for cell in plan.cells]
     method = setting.method
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
@@ -39,7 +42,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
             run: Callable[..., Iterable[Any]] = pool.map if threads > 1 else map
             for i in range(n):
                 cohorts = [gather_cohort(method, key, first + i) for key in keys]
-                totals, quality[i] = _learn(method, fixed, keys, cohorts, state.params, first + i, run)
+                totals, quality[i] = _learn(work, fixed, keys, cohorts, state.params, first + i, run)
                 searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
                 state = _take_step(method, state, totals, np.array([cohort.weights.sum() for cohort in cohorts]))
         return state, Seen(quality, searches)
@@ -62,7 +65,8 @@ def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
     ids = sample_ids(method.population, key, round)
     n_interactions = count_interactions(method.population, ids)
     arrives = answer_mask(method.population, key, round, ids)
-    return Cohort(ids, n_interactions, np.where(arrives, n_interactions, 0).astype(np.float32))
+    each = n_interactions if method.evolution is None else np.ones_like(n_interactions)  # messages count alike
+    return Cohort(ids, n_interactions, np.where(arrives, each, 0).astype(np.float32))
 
 
 def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
@@ -74,21 +78,39 @@ def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
     return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), *person)
 
 
+Work: TypeAlias = Callable[..., tuple[Array, float]]  # (params, *fixed, key, round, ids, n, weights) -> (sum, quality)
+
+
+def learning_block(method: Method) -> Work:
+    """PDGD on a block of clients."""
+    rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
+    return lambda *arguments: learn_clients(*arguments, np.float32(rate), method.batch or 1)
+
+
+def evolution_block(method: Method) -> Work:
+    """Evolution strategies on a block of clients."""
+    from hushrank.engine.es_kernel import ACTIVATIONS, MEASURES, evolve_clients
+
+    evolution, ranker = method.evolution, method.ranker
+    assert evolution is not None
+    network = (ranker.hidden, ACTIVATIONS[ranker.activation]) if isinstance(ranker, MlpRanker) else (0, 0)
+    values = np.array(evolution.finite.values)
+    threshold = np.uint64(math.floor(evolution.p * 2**32))
+    tried = (evolution.sigma, evolution.antithetic, MEASURES[evolution.reward], values, threshold)
+    return lambda *arguments: evolve_clients(*arguments, *network, *tried)
+
+
 def _learn(
-    method: Method, fixed: list[Any], keys: list[Array], cohorts: list[Cohort], params: Array, round: int, run: Any
+    work: Work, fixed: list[Any], keys: list[Array], cohorts: list[Cohort], params: Array, round: int, run: Any
 ) -> tuple[Array, Array]:
     """[C, p] the weighted sum of updates, and [C] the mean nDCG of what was shown."""
-    rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
 
     def learn_block(task: tuple[int, int]) -> tuple[Array, float]:
         cell, first = task
         cohort, part = cohorts[cell], slice(first, first + _BLOCK)
         clients = (cohort.ids[part], cohort.n_interactions[part], cohort.weights[part])
-        total, quality = learn_clients(
-            params[cell], *fixed[cell], keys[cell], round, *clients, np.float32(rate), method.batch or 1
-        )
-        return total, quality
+        return work(params[cell], *fixed[cell], keys[cell], round, *clients)
 
     totals, quality = np.zeros_like(params), np.zeros(len(cohorts))
     for (cell, _), (total, shown) in zip(tasks, run(learn_block, tasks), strict=True):

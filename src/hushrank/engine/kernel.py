@@ -15,11 +15,11 @@ from hushrank.streams import Purpose
 
 _QUERY, _SHOW, _CLICK, _STOP = (np.uint32(p) for p in (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP))
 _ONE, _ZERO, _HALF = np.float32(1), np.float32(0), np.float32(0.5)
-_FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
-_SUMS = {**_FLAGS, "fastmath": {"reassoc", "contract", "nsz"}}  # Why: lets a sum use vectors; same code, same bits
+FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
+SUMS = {**FLAGS, "fastmath": {"reassoc", "contract", "nsz"}}  # Why: lets a sum use vectors; same code, same bits
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def threefry(k0: Any, k1: Any, low: Any) -> Any:
     """Both words of block (0, low); twin of `streams.threefry`."""
     k2 = np.uint32(k0 ^ k1 ^ np.uint32(0x1BD11BDA))
@@ -50,7 +50,7 @@ def _turn(x0: Any, x1: Any, r: Any) -> Any:
     return x0, np.uint32(x0 ^ np.uint32(np.uint32(x1 << r) | np.uint32(x1 >> np.uint32(np.uint32(32) - r))))
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def derive(key: Any, purpose: Any, name: Any) -> Any:
     """The key of a purpose, round, client and interaction; twin of `streams.stream`."""
     k0, k1 = threefry(key[0], key[1], purpose)
@@ -59,12 +59,12 @@ def derive(key: Any, purpose: Any, name: Any) -> Any:
     return k0, k1
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def first_word(key: Any) -> Any:
     return threefry(key[0], key[1], np.uint32(0))[0]
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def fill_uniform(out: Any, n: int, key: Any) -> None:
     """out[:n] as `streams.draw_uniform`; out has room for n + 1."""
     for j in range((n + 1) // 2):
@@ -73,7 +73,7 @@ def fill_uniform(out: Any, n: int, key: Any) -> None:
         out[2 * j + 1] = (np.float32(x1 >> np.uint32(9)) + _HALF) * np.float32(2.0**-23)
 
 
-@njit(**_SUMS)
+@njit(**SUMS)
 def score_documents(params: Any, documents: Any, scores: Any) -> None:
     """scores[:length]; twin of `LinearRanker.score`."""
     for d in range(documents.shape[0]):
@@ -83,7 +83,7 @@ def score_documents(params: Any, documents: Any, scores: Any) -> None:
         scores[d] = score
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def sample_places(scores: Any, draws: Any, length: int, k: int, places: Any) -> int:
     """places[:n_shown], best first; twin of `policy.sample_ranking`. Turns `draws` into scores plus Gumbel draws."""
     n_shown = 0
@@ -100,7 +100,7 @@ def sample_places(scores: Any, draws: Any, length: int, k: int, places: Any) -> 
     return n_shown
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def dcg(grades: Any, begin: int, places: Any, n_shown: int) -> float:
     total = 0.0
     for i in range(n_shown):
@@ -110,7 +110,7 @@ def dcg(grades: Any, begin: int, places: Any, n_shown: int) -> float:
     return total
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def click_places(
     grades: Any, begin: int, places: Any, n_shown: int, draws: Any, examine: Any, click: Any, clicked: Any
 ) -> bool:
@@ -122,7 +122,7 @@ def click_places(
     return is_any
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def stop_reading(grades: Any, begin: int, places: Any, n_shown: int, draws: Any, stop: Any, clicked: Any) -> None:
     """Take back the clicks below the one after which the person left; with `click_places`, twin of the users."""
     has_left = False
@@ -131,7 +131,7 @@ def stop_reading(grades: Any, begin: int, places: Any, n_shown: int, draws: Any,
         has_left = has_left or (clicked[i] and draws[i] < stop[grades[begin + places[i]]])
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def pull_pairs(scores: Any, length: int, places: Any, n_shown: int, clicked: Any, left: Any, pulls: Any) -> bool:
     """pulls[:n_shown], the weight of each shown document's gradient; twin of the loop in `pdgd.pdgd_gradient`."""
     last = n_shown - 1
@@ -157,7 +157,7 @@ def pull_pairs(scores: Any, length: int, places: Any, n_shown: int, clicked: Any
     return is_any
 
 
-@njit(**_FLAGS)
+@njit(**FLAGS)
 def log_mass_left(scores: Any, length: int, places: Any, n_shown: int, left: Any) -> None:
     """left[:n_shown]; twin of `pdgd.log_mass_left`."""
     is_hidden = np.ones(length, np.bool_)
@@ -177,7 +177,7 @@ def log_mass_left(scores: Any, length: int, places: Any, n_shown: int, left: Any
         left[i] = below
 
 
-@njit(**_SUMS)
+@njit(**SUMS)
 def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int) -> None:
     """gradient += sum of pull * document; twin of `LinearRanker.score_gradient`."""
     for i in range(n_shown):
@@ -186,33 +186,40 @@ def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown
                 gradient[f] += pulls[i] * documents[places[i], f]
 
 
-@njit(**_SUMS)
+@njit(**SUMS)
 def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
     for f in range(len(local)):
         local[f] += rate * gradient[f]
         gradient[f] = _ZERO
 
 
-@njit(**_SUMS)
+@njit(**SUMS)
 def add_update(total: Any, local: Any, params: Any, weight: Any) -> None:
     for f in range(len(total)):
         total[f] += weight * (local[f] - params[f])
 
 
-def _array(kind: Any, n_axes: int) -> Any:
+def array_type(kind: Any, n_axes: int) -> Any:
     """Why read-only: cached data sets are, and one signature for all callers is compiled once."""
     return types.Array(kind, n_axes, "C", readonly=True)
 
 
 _f4, _i8 = types.float32, types.int64
 _SIGNATURE = types.Tuple((types.Array(_f4, 1, "C"), types.float64))(
-    *(_array(_f4, 1), _array(_f4, 2), _array(types.uint8, 1), _array(_i8, 1), _array(_i8, 1), _array(_f4, 1)),
-    *(_array(_f4, 1), _array(_f4, 1), _array(_f4, 1), _array(types.uint32, 1), _i8),
-    *(_array(_i8, 1), _array(_i8, 1), _array(_f4, 1), _f4, _i8),
+    *(
+        array_type(_f4, 1),
+        array_type(_f4, 2),
+        array_type(types.uint8, 1),
+        array_type(_i8, 1),
+        array_type(_i8, 1),
+        array_type(_f4, 1),
+    ),
+    *(array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(types.uint32, 1), _i8),
+    *(array_type(_i8, 1), array_type(_i8, 1), array_type(_f4, 1), _f4, _i8),
 )
 
 
-@njit(_SIGNATURE, **_FLAGS)
+@njit(_SIGNATURE, **FLAGS)
 def learn_clients(
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, p]

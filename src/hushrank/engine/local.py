@@ -5,6 +5,7 @@ Shapes: n rows (a row is one client of one cell, cell by cell), k shown document
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ class Rows(NamedTuple):
     cell: Any  # [n]
     n_interactions: Any  # [n] 0 for padding
     first_interaction: Any  # [n] number of the first interaction in this step of the server
-    keys: Any  # [n, 4, 2] of each purpose in DRAWS, round and client
+    keys: Any  # [n, n_purposes, 2] of each purpose that the method draws for, round and client
 
 
 class Shown(NamedTuple):
@@ -56,11 +57,11 @@ def learn_locally(
         local, quality = carry
         is_searching = i < rows.n_interactions
         keys = fold_in(rows.keys, (rows.first_interaction + i)[:, None])
-        query = choose_queries(cells, rows, keys[:, 0])
+        query = choose_queries(cells, rows.cell, keys[:, 0])
         lengths = jnp.where(is_searching, queries.lengths[query], 0)
         shown = show_lists(method, shape, queries, local, queries.starts[query], lengths, keys[:, 1])
         grades = queries.grades[shown.documents]
-        is_clicked = receive_clicks(cells, rows, shown, grades, keys[:, 2:])
+        is_clicked = receive_clicks(cells, rows.cell, shown.is_shown, grades, keys[:, 2:])
         local = local + method.learning_rate * gradients(method, queries, local, shown, is_clicked)
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
         return local, quality + jnp.where(is_searching, ndcg / jnp.maximum(rows.n_interactions, 1), 0.0)
@@ -70,26 +71,35 @@ def learn_locally(
     return local - params, quality
 
 
-def choose_queries(cells: Cells, rows: Rows, keys: Any) -> Any:
+def choose_queries(cells: Cells, cell: Any, keys: Any) -> Any:
     """[n] each row's query, uniformly from its cell's fold."""
-    within = draw_bits(keys, 1)[:, 0] % cells.n_queries[rows.cell]
-    return cells.first_query[rows.cell] + within.astype(jnp.int32)
+    within = draw_bits(keys, 1)[:, 0] % cells.n_queries[cell]
+    return cells.first_query[cell] + within.astype(jnp.int32)
 
 
 def show_lists(
     method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any
 ) -> Shown:
-    """Rank and sample, tile by tile: rows sorted by list length, a tile padded to the width its longest list needs."""
-    branches = [partial(show_padded, method, queries, width=width) for width in shape.widths]
+    """Rank and sample."""
+    shown: Shown = by_width(partial(show_padded, method, queries), shape, lengths, params, starts, keys)
+    return shown
+
+
+def by_width(show: Callable[..., Any], shape: Shape, lengths: Any, params: Any, starts: Any, *more: Any) -> Any:
+    """`show(params, starts, lengths, *more, width=)` tile by tile.
+
+    The rows are sorted by list length, and a tile is padded to the width that its longest list needs.
+    """
+    branches = [partial(show, width=width) for width in shape.widths]
     if shape.n_tiles == 1 and len(branches) == 1:
-        return branches[0](params, starts, lengths, keys)
+        return branches[0](params, starts, lengths, *more)
     n = len(lengths)
     order = jnp.argsort(lengths, stable=True)
     missing = jnp.full(shape.n_tiles * shape.tile - n, order[0])  # Why: the shortest list pads the first tile
     order = jnp.concatenate([missing, order])
 
-    def show_tile(rows: Any) -> Shown:
-        inputs = (params[rows], starts[rows], lengths[rows], keys[rows])
+    def show_tile(rows: Any) -> Any:
+        inputs = (params[rows], starts[rows], lengths[rows], *(part[rows] for part in more))
         return lax.switch(jnp.sum(lengths[rows[-1]] > jnp.asarray(shape.widths)), branches, *inputs)
 
     shown = lax.map(show_tile, order.reshape(shape.n_tiles, shape.tile))
@@ -123,12 +133,12 @@ def score_candidates(method: Method, queries: Queries, params: Any, candidates: 
     return scores
 
 
-def receive_clicks(cells: Cells, rows: Rows, shown: Shown, grades: Any, keys: Any) -> Any:
-    """[n, k] what each person clicks; keys [n, 2, 2] for clicking and for stopping."""
-    click = jnp.take_along_axis(cells.click[rows.cell], grades, axis=1) * cells.examine[rows.cell]
-    stop = jnp.take_along_axis(cells.stop[rows.cell], grades, axis=1)
+def receive_clicks(cells: Cells, cell: Any, is_shown: Any, grades: Any, keys: Any) -> Any:
+    """[n, k] what the person of each cell [n] clicks; keys [n, 2, 2] for clicking and for stopping."""
+    click = jnp.take_along_axis(cells.click[cell], grades, axis=1) * cells.examine[cell]
+    stop = jnp.take_along_axis(cells.stop[cell], grades, axis=1)
     draws = draw_uniform(keys, grades.shape[1])
-    return table_clicks(draws[:, 0], draws[:, 1], click=jnp.where(shown.is_shown, click, 0.0), stop=stop)
+    return table_clicks(draws[:, 0], draws[:, 1], click=jnp.where(is_shown, click, 0.0), stop=stop)
 
 
 def gradients(method: Method, queries: Queries, params: Any, shown: Shown, is_clicked: Any) -> Any:

@@ -87,12 +87,13 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
     folds = tuple(sorted({cell.fold for cell in cells}))
     trains = [fold.train for fold in setting.dataset.folds]
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
-    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // n_cells)
+    lists = setting.method.lists_per_row
+    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // (n_cells * lists))
     share = -(-n_rows // n_devices)
     n_blocks = -(-share // fits)
     block = -(-share // n_blocks)
     is_linear = isinstance(setting.method.ranker, LinearRanker)
-    tile = min(_TILE[platform], block * n_cells)
+    tile = min(_TILE[platform], block * n_cells * lists)
     shape = Shape(
         n_cells=n_cells,
         n_devices=n_devices,
@@ -101,7 +102,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         block=block,
         n_blocks=n_blocks,
         tile=tile,
-        n_tiles=-(-block * n_cells // tile),
+        n_tiles=-(-block * n_cells * lists // tile),
         widths=list_widths(setting, platform),
         by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
         n_documents=len(folds) * max(train.n_documents for train in trains),
@@ -121,4 +122,5 @@ def estimate_bytes(setting: Setting, plan: Plan) -> int:
     """What one batch holds in memory while it runs: the queries, and four vectors per row of a block."""
     shape = plan.shape
     queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
-    return queries + 4 * 4 * setting.method.n_params * (shape.block * shape.n_cells + 4 * shape.n_cells)
+    rows = shape.block * shape.n_cells * setting.method.lists_per_row
+    return queries + 4 * 4 * setting.method.n_params * (rows + 4 * shape.n_cells)

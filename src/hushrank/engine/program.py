@@ -17,6 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from hushrank.aggregation.mean import MeanState, mean_finish
+from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.gather import (
     Advance,
     Cells,
@@ -171,9 +172,11 @@ def aggregate_share(
         place, is_there = first + within, (within < shape.share) & (first + within < shape.n_rows)
         ids = cohort[:, jnp.minimum(place, shape.n_rows - 1)]
         rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
-        delta, quality = learn_locally(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
+        learn = learn_locally if method.evolution is None else evolve_locally
+        delta, quality = learn(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
         searches = rows.n_interactions.reshape(ids.shape)
-        weight = jnp.where(answers(method, cells, ids, round), searches, 0)
+        each = searches if method.evolution is None else jnp.minimum(searches, 1)  # messages count alike
+        weight = jnp.where(answers(method, cells, ids, round), each, 0)
         total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
         mean = MeanState(mean.total + total, mean.weight + weight.sum(axis=1, keepdims=True))
         quality = seen.quality + quality.reshape(ids.shape).sum(axis=1) / shape.n_rows
@@ -194,7 +197,8 @@ def describe_rows(
     else:
         each = jnp.ones(ids.shape, jnp.int32)
         first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
-    keys = fold_in(name_keys(cells.keys[:, None], DRAWS, round)[:, None], ids[:, :, None]).reshape(-1, len(DRAWS), 2)
+    draws = DRAWS if method.evolution is None else ES_DRAWS
+    keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return Rows(cell.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
 

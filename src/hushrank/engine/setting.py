@@ -45,6 +45,11 @@ class Method:
         return 1 if self.batch is None else self.population.interactions[0] // self.batch
 
     @property
+    def lists_per_row(self) -> int:
+        """Lists that a row shows at once: an evolution strategy's do not wait for each other."""
+        return 1 if self.evolution is None else max(self.population.interactions)
+
+    @property
     def local_steps(self) -> int:
         """Interactions one after another on a client between two steps of the server."""
         return max(self.population.interactions) if self.batch is None else 1
@@ -87,6 +92,9 @@ def why_not_plain(method: Method) -> str | None:
 
 
 def is_fusable(method: Method) -> bool:
-    """Linear rankers; central training only with plain steps, because its steps are taken inside the kernel."""
+    """Linear rankers, with evolution strategies networks too; central training only with plain steps, because its steps
+    are taken inside the kernel."""
+    if method.evolution is not None:
+        return True
     is_plain = method.batch is None or method.server_step.optimiser == "sgd"
     return isinstance(method.ranker, LinearRanker) and is_plain

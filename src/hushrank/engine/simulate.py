@@ -133,7 +133,7 @@ def name_engine(setting: Setting, options: Options, platform: str) -> str:
         )
     can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
     if options.engine == "numba" and not (can_fuse and has_numba()):
-        raise ValueError("engine=numba needs numba, a processor and a linear ranker: use --engine xla.")
+        raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
     return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
 
 

@@ -45,25 +45,29 @@ class Benchmark:
     about: str
 
 
-def _fpdgd(name: str, about: str, **changes: Any) -> Benchmark:
+def _bench(name: str, about: str, **changes: Any) -> Benchmark:
+    """The recipe is the one whose name begins the benchmark's."""
     same = {"data": "mq2007-like", "folds": [1], "rounds": 100}
-    return Benchmark(name, change_recipe(NAMED["fpdgd"], same | changes), about)
+    recipe = next(recipe for known, recipe in NAMED.items() if name.startswith(known))
+    return Benchmark(name, change_recipe(recipe, same | changes), about)
 
 
 BENCHMARKS = {
     made.name: made
     for made in (
-        _fpdgd("fpdgd-mq2007-like-1000x4", "linear, 1,000 clients x 4 interactions"),
-        _fpdgd(
+        _bench("fpdgd-mq2007-like-1000x4", "linear, 1,000 clients x 4 interactions"),
+        _bench(
             "fpdgd-mq2007-like-10x5x15",
             "linear, 10 clients x 5, 15 runs in one program",
             n_clients=10,
             interactions=5,
             repeats=15,
         ),
-        _fpdgd("fpdgd-mslr-like-1000x2", "linear, 1,000 clients x 2, lists of 1 to 900", data=_MSLR, interactions=2),
-        _fpdgd("fpdgd-mq2007-like-1000x4-mlp64", "network of 64, 1,000 clients x 4", ranker="mlp"),
-        _fpdgd("fpdgd-mq2007-like-10000x4", "linear, 10,000 clients x 4", n_clients=10_000),
+        _bench("fpdgd-mslr-like-1000x2", "linear, 1,000 clients x 2, lists of 1 to 900", data=_MSLR, interactions=2),
+        _bench("fpdgd-mq2007-like-1000x4-mlp64", "network of 64, 1,000 clients x 4", ranker="mlp"),
+        _bench("fpdgd-mq2007-like-10000x4", "linear, 10,000 clients x 4", n_clients=10_000),
+        _bench("foltr-es-mq2007-like-2000x4", "evolution strategies, linear, 2,000 clients x 4"),
+        _bench("foltr-es-mq2007-like-2000x4-mlp10", "evolution strategies, network of 10, 2,000 x 4", ranker="mlp"),
     )
 }
 

@@ -1,0 +1,193 @@
+"""Clients of an evolution strategy, fused into one loop for processors: twin of `learners.es` for many clients.
+
+Linear rankers and networks with one hidden layer, compiled by Numba. The server's sum is taken here too: what a message
+would be decoded to is still at hand. A client's numbers do not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from hushrank.engine.kernel import (
+    FLAGS,
+    SUMS,
+    array_type,
+    click_places,
+    dcg,
+    derive,
+    fill_uniform,
+    first_word,
+    score_documents,
+    stop_reading,
+    threefry,
+)
+from hushrank.streams import Purpose
+
+_QUERY, _CLICK, _STOP, _SEED, _PERTURB, _PRIVATISE = (
+    np.uint32(p) for p in (Purpose.QUERY, Purpose.CLICK, Purpose.STOP, Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE)
+)
+_ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
+_STEP = 2.0**-23
+MEASURES = {"MaxRR": 0, "LastRR": 1, "click-through": 2, "nDCG": 3, "DCG": 4}
+ACTIVATIONS = {"relu": 0, "sigmoid": 1}
+
+
+@njit(**FLAGS)
+def fill_noise(noise: Any, seed: Any, sigma: float) -> None:
+    """noise[:]; twin of `es.perturbation`."""
+    k0, k1 = threefry(np.uint32(0), seed, _PERTURB)
+    for j in range((len(noise) + 1) // 2):
+        x0, x1 = threefry(k0, k1, np.uint32(j))
+        first, second = (np.float64(x0 >> np.uint32(9)) + 0.5) * _STEP, (np.float64(x1 >> np.uint32(9)) + 0.5) * _STEP
+        radius, angle = sigma * np.sqrt(-2.0 * np.log(first)), 2.0 * np.pi * second
+        noise[2 * j] = np.float32(radius * np.cos(angle))
+        if 2 * j + 1 < len(noise):
+            noise[2 * j + 1] = np.float32(radius * np.sin(angle))
+
+
+@njit(**SUMS)
+def score_network(turned: Any, bias: Any, output: Any, activation: int, documents: Any, scores: Any) -> None:
+    """scores[:length]; twin of `MlpRanker.score`. `turned` [hidden, n_features]: sums then run over neighbours."""
+    for d in range(documents.shape[0]):
+        score = _ZERO
+        for h in range(turned.shape[0]):
+            x = bias[h]
+            for f in range(documents.shape[1]):
+                x += turned[h, f] * documents[d, f]
+            score += output[h] * (max(x, _ZERO) if activation == 0 else _HALF * (_ONE + np.tanh(_HALF * x)))
+        scores[d] = score
+
+
+@njit(**FLAGS)
+def turn_weights(local: Any, n_features: int, turned: Any) -> None:
+    for h in range(turned.shape[0]):
+        for f in range(n_features):
+            turned[h, f] = local[f * turned.shape[0] + h]
+
+
+@njit(**FLAGS)
+def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
+    """places[:n_shown], best first, equal scores in the order of the file; twin of a stable sort."""
+    n_shown = 0
+    for d in range(length):
+        if n_shown == k and not scores[d] > scores[places[k - 1]]:
+            continue
+        at = n_shown if n_shown < k else k - 1
+        while at > 0 and scores[d] > scores[places[at - 1]]:
+            places[at] = places[at - 1]
+            at -= 1
+        places[at] = d
+        n_shown = min(n_shown + 1, k)
+    return n_shown
+
+
+@njit(**FLAGS)
+def judge_list(measure: int, values: Any, clicked: Any, n_shown: int, gain: float, ideal: float, k: int) -> int:
+    """The place of the list's reward among the values; twin of `rewards.FiniteReward`."""
+    if measure >= 3:
+        value = gain if measure == 4 else (gain / ideal if ideal > 0 else 0.0)
+        best = 0
+        for i in range(1, len(values)):
+            best = i if abs(values[i] - value) < abs(values[best] - value) else best
+        return best
+    found = -1
+    for i in range(n_shown):
+        if clicked[i] and (found < 0 or measure == 1):
+            found = i
+    if measure == 2:
+        return 1 if found >= 0 else 0
+    return k - found if found >= 0 else 0
+
+
+@njit(**FLAGS)
+def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any) -> Any:
+    """The place that is told; twin of `randomised_response.randomise_values`."""
+    first, second = threefry(key[0], key[1], np.uint32(interaction))
+    if np.uint64(first) < threshold:
+        return place
+    other = np.int64(second % np.uint32(n_values - 1))
+    return other + 1 if other >= place else other
+
+
+_f4, _f8, _i8 = types.float32, types.float64, types.int64
+_SIGNATURE = types.Tuple((types.Array(_f8, 1, "C"), _f8))(
+    *(array_type(_f4, 1), array_type(_f4, 2), array_type(types.uint8, 1), array_type(_i8, 1), array_type(_i8, 1)),
+    *(array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(types.uint32, 1), _i8),
+    *(array_type(_i8, 1), array_type(_i8, 1), array_type(_f4, 1)),
+    *(_i8, _i8, _f8, types.boolean, _i8, array_type(_f8, 1), types.uint64),
+)
+
+
+@njit(_SIGNATURE, **FLAGS)
+def evolve_clients(
+    params: Any,  # [p] the ranker that everybody has
+    features: Any,  # [n_documents, n_features]
+    grades: Any,  # [n_documents]
+    starts: Any,  # [n_queries]
+    lengths: Any,  # [n_queries]
+    ideals: Any,  # [n_queries] DCG@k of the best list
+    examine: Any,  # [k] click table
+    click: Any,  # [n_grades]
+    stop: Any,  # [n_grades]
+    key: Any,  # [2] of the cell
+    round: int,
+    ids: Any,  # [n] clients
+    n_interactions: Any,  # [n]
+    weights: Any,  # [n] in the sum; 0: the message never arrives
+    hidden: int,  # units of the network; 0: linear
+    activation: int,
+    sigma: float,
+    antithetic: bool,
+    measure: int,
+    values: Any,  # [n_values] of the reward
+    threshold: Any,  # words below it tell the truth
+) -> Any:
+    """(sum of weight * estimate [p], sum over clients of the mean nDCG of what they saw)."""
+    k, longest, p, n_features = len(examine), np.max(lengths), len(params), features.shape[1]
+    total, quality = np.zeros(p, np.float64), 0.0
+    noise, local = np.empty(p, np.float32), np.empty(p, np.float32)
+    turned = np.empty((max(hidden, 1), n_features), np.float32)
+    scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
+    places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
+    for row in range(len(ids)):
+        n = n_interactions[row]
+        half = n // 2 if antithetic else n
+        fill_noise(noise, first_word(derive(key, _SEED, (np.uint32(round), np.uint32(ids[row])))), sigma)
+        secret = derive(key, _PRIVATISE, (np.uint32(round), np.uint32(ids[row])))
+        told_plus, told_minus, shown_quality = 0.0, 0.0, 0.0
+        for interaction in range(n):
+            if interaction == 0 or interaction == half:
+                sign = _ONE if interaction < half else -_ONE
+                for f in range(p):
+                    local[f] = params[f] + sign * noise[f]
+                if hidden > 0:
+                    turn_weights(local, n_features, turned)
+            name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
+            query = first_word(derive(key, _QUERY, name)) % np.uint32(len(starts))
+            begin, length = starts[query], lengths[query]
+            documents = features[begin : begin + length]
+            if hidden == 0:
+                score_documents(local, documents, scores)
+            else:
+                bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
+                score_network(turned, bias, output, activation, documents, scores)
+            n_shown = rank_places(scores, length, k, places)
+            gain = dcg(grades, begin, places, n_shown)
+            shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
+            fill_uniform(draws, k, derive(key, _CLICK, name))
+            if click_places(grades, begin, places, n_shown, draws, examine, click, clicked):
+                fill_uniform(draws, k, derive(key, _STOP, name))
+                stop_reading(grades, begin, places, n_shown, draws, stop, clicked)
+            place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
+            told = values[answer(place, secret, interaction, len(values), threshold)]
+            told_plus += told if interaction < half else 0.0
+            told_minus += 0.0 if interaction < half else told
+        quality += shown_quality / n
+        plus, minus = np.float64(np.float32(told_plus / half)), np.float64(np.float32(told_minus / half))
+        scale = weights[row] * ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
+        for f in range(p):
+            total[f] += scale * noise[f]  # [foltr-es, Eq. 6]
+    return total, quality
