@@ -2,10 +2,11 @@
 
 - a ```console block: lines that begin with `$ ` are commands, the lines below one are what it prints on stdout; a line
   `...` stands for anything. `make TARGET` and `pip install ".[EXTRA]"` are only checked to exist;
-- a ```toml block that begins with `# file: NAME` is written to that file;
-- a ```python block is executed; the blocks of a page share their names.
+- a ```toml or ```python block that begins with `# file: NAME` is written to that file;
+- any other ```python block is executed; the blocks of a page share their names.
 
-Commands run inside this process: each compiled program is then made once for a whole page.
+Commands run inside this process: each compiled program is then made once for a whole page. What a page's plugin adds
+to the registries is forgotten after the page.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from typing import Any
 
 import pytest
 
+from hushrank.aggregation.named import RULES
+from hushrank.attacks.named import ATTACKS
 from hushrank.cli.main import main
+from hushrank.clicks.named import USERS
+from hushrank.learners.named import LEARNERS
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(console|toml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,15 +38,29 @@ def run_page(page: Path, directory: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(directory)
     monkeypatch.setenv("HUSHRANK_DATA", str(directory / "data"))
     names: dict[str, Any] = {}
-    for kind, text in _BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "console":
-            for command, shown in read_commands(text):
-                check_command(command, shown, monkeypatch)
-        elif kind == "python":
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(text, str(page), "exec"), names)
-        elif text.startswith("# file: "):
-            Path(text.splitlines()[0].removeprefix("# file: ")).write_text(text, encoding="utf-8")
+    with registries_as_before():
+        for kind, text in _BLOCK.findall(page.read_text(encoding="utf-8")):
+            if text.startswith("# file: "):
+                Path(text.splitlines()[0].removeprefix("# file: ")).write_text(text, encoding="utf-8")
+            elif kind == "console":
+                for command, shown in read_commands(text):
+                    check_command(command, shown, monkeypatch)
+            elif kind == "python":
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec(compile(text, str(page), "exec"), names)
+
+
+@contextlib.contextmanager
+def registries_as_before() -> Iterator[None]:
+    """Whatever is added inside is gone afterwards."""
+    registries: list[dict[str, Any]] = [LEARNERS, RULES, ATTACKS, USERS]
+    before = [dict(registry) for registry in registries]
+    try:
+        yield
+    finally:
+        for registry, entries in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(entries)
 
 
 def read_commands(text: str) -> Iterator[tuple[list[str], list[str]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shown_blocks import ROOT, run_command
 
-from hushrank.experiments.recipe import find_recipe
+from hushrank.experiments.grid import expand, read_grid
 
 EXAMPLES = ROOT / "examples"
 
@@ -21,8 +21,8 @@ def test_the_recipe_with_a_click_table_of_its_own_runs(tmp_path: Path, monkeypat
     assert "skimmer" in printed and (out / "report.html").is_file()
 
 
-def test_every_example_recipe_is_a_recipe() -> None:
-    recipes = [find_recipe(str(path)) for path in EXAMPLES.glob("*.toml")]
+def test_every_example_file_is_a_recipe_or_a_grid_of_them() -> None:
+    recipes = [point.recipe for path in EXAMPLES.glob("*.toml") for point in expand(read_grid(path))]
     assert recipes and all(recipe.users for recipe in recipes)
 
 
