@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: every command, every recipe key.
+"""Write the reference pages that follow from the code: every command, every recipe key, every published result.
 
     .venv/bin/python docs/generate.py            write them
     .venv/bin/python docs/generate.py --check    exit with 1 when one of them is stale
@@ -22,13 +22,18 @@ import typer
 
 from hushrank.cli.main import app
 from hushrank.experiments import recipe as recipes
+from hushrank.experiments.reproduce import PAPERS, list_results
 
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
 
 def main(arguments: list[str]) -> int:
-    pages = {HERE / "commands.md": describe_commands(), HERE / "recipe.md": describe_recipe()}
+    pages = {
+        HERE / "commands.md": describe_commands(),
+        HERE / "recipe.md": describe_recipe(),
+        HERE / "published.md": describe_published(),
+    }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
@@ -145,6 +150,31 @@ def read_comments(source: str, class_name: str) -> dict[str, tuple[str, str]]:
             comment = " ".join(on_line[line] for line in lines if line in on_line)
             found[node.target.id] = (ast.unparse(node.annotation), comment)
     return found
+
+
+def describe_published() -> str:
+    """`reference/published.md`"""
+    results = list_results()
+    n_run = sum(result["can_run"] for result in results)
+    parts = [
+        NOTE,
+        "# Published results",
+        f"Tables and figures of the papers, and what each asks. `hushrank reproduce NAME` runs {n_run} of these "
+        f"{len(results)} today; [Rerun a published result](../howto/reproduce.md) says how. What a paper prints and "
+        "claims is kept in `src/hushrank/experiments/published/`.",
+    ]
+    for paper, title in PAPERS.items():
+        rows = [describe_result(result) for result in results if result["paper"] == paper]
+        header = ["| name | what it shows | data | today |", "| --- | --- | --- | --- |"]
+        parts += [f"## {title}", "\n".join(header + rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def describe_result(result: dict[str, Any]) -> str:
+    names = " = ".join(f"`{name}`" for name in (result["name"], *result["aliases"]))
+    without = f", without {result['left_out']}" if result["left_out"] else ""
+    today = f"runs{without}" if result["can_run"] else result["why_not"]
+    return f"| {names} | {escape(result['shows'])} | {', '.join(result['data']) or 'none'} | {escape(today)} |"
 
 
 def escape(text: str) -> str:
