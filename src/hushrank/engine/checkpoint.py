@@ -25,8 +25,10 @@ class Progress:
     online: Array  # [round, C] mean nDCG of the lists shown in each round
     searches: Array  # [round, C] how many lists that were
     evaluated: Array  # [n_evaluations] the rounds after which quality was measured
-    test: Array  # [n_evaluations, C]
+    test: Array  # [n_evaluations, C] nDCG
     vali: Array  # [n_evaluations, C]
+    test_max_rr: Array  # [n_evaluations, C] expected MaxRR of the cell's person; NaN where it has no click table
+    vali_max_rr: Array  # [n_evaluations, C]
 
 
 _ARRAYS = tuple(name for name in Progress.__dataclass_fields__ if name != "round")

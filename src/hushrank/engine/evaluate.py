@@ -1,14 +1,17 @@
-"""Offline quality during training: nDCG@k of many rankers on one split, without a loop over queries.
+"""Offline quality during training: nDCG@k and expected MaxRR of many rankers on one split, without a loop over queries.
 
-Twin of `metrics.ndcg.mean_ndcg`, in NumPy: the lists stay ragged, so nothing is padded and nothing is compiled.
+Twin of `metrics.ndcg.mean_ndcg` and `metrics.max_rr.mean_expected_max_rr`, in NumPy: the lists stay ragged, so nothing
+is padded and nothing is compiled.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from hushrank.clicks.table import ClickTable
 from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.types import Array, QuerySet, Ranker
 
@@ -21,14 +24,26 @@ class Examiner:
     ideals: Array  # [n_queries] DCG@k of the best list
     query_of: Array  # [n_documents]
     discounts: Array  # [n_documents] of the place within the query, 0 beyond k
+    places: Array  # [n_queries, k] where the first k documents of each query stand, 0 beyond its end
+    is_there: Array  # [n_queries, k]
     k: int
+
+
+class Quality(NamedTuple):
+    """How good a ranker is on a split."""
+
+    ndcg: float  # over the queries that have a relevant document
+    max_rr: float  # expected, over all queries; NaN for a person who is no click table
 
 
 def prepare_examiner(queries: QuerySet, *, k: int = 10) -> Examiner:
     query_of = np.repeat(np.arange(queries.n_queries), queries.lengths)
     place = np.arange(queries.n_documents) - queries.starts[query_of]
     discounts = np.where(place < k, 1.0 / np.log2(2.0 + place), 0.0)
-    return Examiner(queries, ideal_gains(queries, k), query_of, discounts, k)
+    first = np.arange(k)
+    is_there = first < queries.lengths[:, None]
+    places = np.where(is_there, queries.starts[:-1, None] + first, 0)
+    return Examiner(queries, ideal_gains(queries, k), query_of, discounts, places, is_there, k)
 
 
 def ideal_gains(queries: QuerySet, k: int) -> Array:
@@ -36,8 +51,8 @@ def ideal_gains(queries: QuerySet, k: int) -> Array:
     return np.array([ideal_dcg(queries.grades[queries.rows(q)], k) for q in range(queries.n_queries)])
 
 
-def examine(examiner: Examiner, ranker: Ranker, params: Array) -> float:
-    """Mean nDCG@k over the queries that have a relevant document; equal scores keep the order of the file."""
+def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable | None = None) -> Quality:
+    """Mean nDCG@k, and the MaxRR@k that a person with this click table can expect; ties in the order of the file."""
     scores = ranker.score(params, examiner.queries.features)
     if not np.isfinite(scores).all():
         raise ValueError(
@@ -47,4 +62,13 @@ def examine(examiner: Examiner, ranker: Ranker, params: Array) -> float:
     gains = (2.0**ranked - 1.0) * examiner.discounts
     dcg = np.bincount(examiner.query_of, weights=gains, minlength=examiner.queries.n_queries)
     counts = examiner.ideals > 0
-    return float(np.mean(dcg[counts] / examiner.ideals[counts])) if counts.any() else float("nan")
+    ndcg = float(np.mean(dcg[counts] / examiner.ideals[counts])) if counts.any() else float("nan")
+    return Quality(ndcg, float("nan") if table is None else expect_max_rr(examiner, ranked, table))
+
+
+def expect_max_rr(examiner: Examiner, ranked: Array, table: ClickTable) -> float:
+    """The mean over queries of sum over ranks of P(first click there) / rank; ranked [n_documents] grades."""
+    chances = np.array(table.click)[ranked[examiner.places]] * np.array(table.examine) * examiner.is_there
+    above = np.cumprod(1.0 - chances, axis=1)
+    first = chances * np.concatenate([np.ones((len(chances), 1)), above[:, :-1]], axis=1)
+    return float(np.mean(first @ (1.0 / np.arange(1, examiner.k + 1))))

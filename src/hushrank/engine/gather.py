@@ -99,11 +99,18 @@ def gather_cells(setting: Setting, plan: Plan) -> Cells:
     )
 
 
+def person_table(setting: Setting, cell: Cell) -> ClickTable | None:
+    """The click table of the cell's person; None for one that is something else."""
+    user = setting.users[cell.user][1]
+    return user.as_table(setting.method.k) if isinstance(user, TableUser) else None
+
+
 def click_table(setting: Setting, cell: Cell) -> ClickTable:
-    name, user = setting.users[cell.user]
-    if not isinstance(user, TableUser):
+    table = person_table(setting, cell)
+    if table is None:
+        name = setting.users[cell.user][0]
         raise ValueError(f"clicks={name} is no table of probabilities: the fast engines cannot run it.")
-    return user.as_table(setting.method.k)
+    return table
 
 
 def _widened(table: tuple[float, ...], n_grades: int) -> tuple[float, ...]:

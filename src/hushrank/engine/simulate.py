@@ -67,6 +67,9 @@ class CellResult:
     evaluated: Array  # [n_evaluations] rounds; the first is 0, the initial ranker
     test: Array  # [n_evaluations] nDCG@k
     vali: Array  # [n_evaluations]
+    test_max_rr: Array  # [n_evaluations] expected MaxRR@k; NaN where the person has no click table
+    vali_max_rr: Array  # [n_evaluations]
+    scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
 
 
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
@@ -191,4 +194,6 @@ def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> 
         evaluated=progress.evaluated,
         test=progress.test[:, column],
         vali=progress.vali[:, column],
+        test_max_rr=progress.test_max_rr[:, column],
+        vali_max_rr=progress.vali_max_rr[:, column],
     )

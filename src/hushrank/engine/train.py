@@ -14,7 +14,7 @@ import numpy as np
 from hushrank.aggregation.server_step import ServerState
 from hushrank.engine.checkpoint import Progress, load_progress, save_progress
 from hushrank.engine.evaluate import Examiner, examine
-from hushrank.engine.gather import Advance, Seen, State, initial_state
+from hushrank.engine.gather import Advance, Seen, State, initial_state, person_table
 from hushrank.engine.plan import CHUNK, Plan
 from hushrank.engine.setting import Setting
 
@@ -88,17 +88,21 @@ def measure_quality(
 ) -> Progress:
     """The progress with one more look at the test and validation queries."""
     test, vali = (
-        [
-            examine(examiners[cell.fold, split], setting.method.ranker, params)
-            for cell, params in zip(plan.cells, progress.params, strict=True)
-        ]
+        np.array(
+            [
+                examine(examiners[cell.fold, split], setting.method.ranker, params, person_table(setting, cell))
+                for cell, params in zip(plan.cells, progress.params, strict=True)
+            ]
+        )
         for split in ("test", "vali")
     )
     return replace(
         progress,
         evaluated=np.append(progress.evaluated, progress.round),
-        test=np.vstack([progress.test, test]),
-        vali=np.vstack([progress.vali, vali]),
+        test=np.vstack([progress.test, test[:, 0]]),
+        vali=np.vstack([progress.vali, vali[:, 0]]),
+        test_max_rr=np.vstack([progress.test_max_rr, test[:, 1]]),
+        vali_max_rr=np.vstack([progress.vali_max_rr, vali[:, 1]]),
     )
 
 
@@ -113,19 +117,23 @@ def record_start(state: State) -> Progress:
         evaluated=np.zeros(0, np.int64),
         test=nothing,
         vali=nothing,
+        test_max_rr=nothing,
+        vali_max_rr=nothing,
     )
 
 
 def record_rounds(progress: Progress, state: State, seen: Seen, n: int) -> Progress:
     """The progress after n more rounds."""
-    return Progress(
-        progress.round + n,
-        *_on_host(state),
+    params, first, second, steps = _on_host(state)
+    return replace(
+        progress,
+        round=progress.round + n,
+        params=params,
+        server_first=first,
+        server_second=second,
+        server_steps=steps,
         online=np.vstack([progress.online, seen.quality]),
         searches=np.vstack([progress.searches, seen.searches]),
-        evaluated=progress.evaluated,
-        test=progress.test,
-        vali=progress.vali,
     )
 
 

@@ -27,7 +27,7 @@ ClickTables = Mapping[str, Mapping[str, Any]]
 class Recipe:
     """Every key that a recipe file, `--set` or Python may give. None means: the default that the comment names."""
 
-    recipe: str = "fpdgd"  # pdgd (central), fpdgd (federated) or foltr-es (federated, by evolution strategies)
+    recipe: str = "fpdgd"  # fpdgd, pdgd (central), foltr-es, or trained on labels: mse, ranking-svm, lambdamart
     data: str = "mq2008-like"  # a shape, a catalogue name or a directory
     normalise: str | None = None  # none, query-minmax, standard; default: the catalogue's, none for a directory
     folds: tuple[int, ...] | None = None  # default: every fold present
@@ -71,16 +71,23 @@ class Recipe:
         return self.recipe == "pdgd"
 
     @property
+    def is_offline(self) -> bool:
+        """Trained on relevance labels, not on clicks."""
+        return self.recipe in OFFLINE
+
+    @property
     def is_evolution(self) -> bool:
         return self.recipe == "foltr-es"
 
 
+OFFLINE = ("mse", "ranking-svm", "lambdamart")
 NAMED: dict[str, Recipe] = {
     "fpdgd": Recipe("fpdgd"),
     "pdgd": Recipe("pdgd", n_clients=1, interactions=4000, batch=1),
     "foltr-es": Recipe(
         "foltr-es", n_clients=2000, rounds=250, hidden=10, activation="relu", server_optimiser="adam", privacy="paper"
     ),
+    **{name: Recipe(name, n_clients=1, interactions=1, rounds=1) for name in OFFLINE},
 }
 LOGGED = "log"  # the name of the people whose clicks come from a log
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Recipe))
@@ -249,6 +256,18 @@ def check_recipe(recipe: Recipe) -> None:
         raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
     check_population(recipe)
     check_evolution(recipe)
+    check_offline(recipe)
+
+
+_OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
+
+
+def check_offline(recipe: Recipe) -> None:
+    """A ranker trained on labels has data and, for its metrics, users; nothing else to set."""
+    if recipe.is_offline:
+        for key in KEYS:
+            if key not in _OF_OFFLINE and getattr(recipe, key) != getattr(NAMED[recipe.recipe], key):
+                raise ValueError(f"{key} is for learning from clicks; recipe {recipe.recipe} learns from labels.")
 
 
 _OF_EVOLUTION = ("reward", "reward_points", "sigma", "antithetic", "p")

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save
 
+from hushrank.clicks.table import TableUser
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
 from hushrank.files import write_bytes, write_text
+from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
 from hushrank.metrics.online import discounted_sum
 from hushrank.privacy.none import GUARANTEE
 from hushrank.privacy.randomised_response import describe_guarantee, epsilon_bound, total_epsilon
-from hushrank.types import Array
+from hushrank.types import Array, Fold, QuerySet
 
 _BYTES = 4  # Why: parameters travel as float32
 
@@ -49,7 +51,9 @@ def summarise(
             "n_queries_skipped": skipped,
         },
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
-        "bytes_per_client_round": 0 if recipe.is_central else _BYTES * count_numbers(setting.method),
+        "bytes_per_client_round": 0
+        if recipe.is_central or recipe.is_offline
+        else _BYTES * count_numbers(setting.method),
         "privacy": describe_privacy(recipe, setting.method),
     }
 
@@ -65,13 +69,36 @@ def user_metrics(setting: Setting, results: list[CellResult]) -> dict[str, Any]:
 
 def cell_metrics(setting: Setting, result: CellResult) -> dict[str, float]:
     fold = next(fold for fold in setting.dataset.folds if fold.number == result.fold)
-    found = evaluate(fold.test, setting.method.ranker.score(result.params, fold.test.features))
+    found = evaluate(fold.test, score_all(setting, result, fold.test))
     others = {f"offline/{name}": mean.value for name, mean in found.items() if name != "nDCG@10"}
+    online = {"online/nDCG@10": discounted_sum(result.online)} if len(result.online) else {}
     return {
         "offline/nDCG@10": float(result.test[-1]),
         "vali/nDCG@10": float(result.vali[-1]),
-        "online/nDCG@10": discounted_sum(result.online),
+        **online,
         **others,
+        **user_experience(setting, result, fold),
+    }
+
+
+def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:
+    """[n_documents] by the last ranker."""
+    if result.scorer is not None:
+        return result.scorer(queries.features)
+    return setting.method.ranker.score(result.params, queries.features)
+
+
+def user_experience(setting: Setting, result: CellResult, fold: Fold) -> dict[str, float]:
+    """Expected MaxRR of the person that the ranker was trained with; nothing for one without a click table."""
+    user = dict(setting.users)[result.user]
+    if not isinstance(user, TableUser):
+        return {}
+    table, k = user.as_table(setting.method.k), setting.method.k
+    train = mean_expected_max_rr(fold.train, score_all(setting, result, fold.train), table, k=k)
+    return {
+        "offline/MaxRR": float(result.test_max_rr[-1]),
+        "vali/MaxRR": float(result.vali_max_rr[-1]),
+        "train/MaxRR": train.value,
     }
 
 
@@ -92,6 +119,8 @@ def count_numbers(method: Method) -> int:
 
 
 def describe_privacy(recipe: Recipe, method: Method) -> str:
+    if recipe.is_offline:
+        return "No protection: one learner sees every query, document and relevance label (the baseline)."
     if recipe.is_central:
         return "No protection: one learner sees every query, list and click (central training, the baseline)."
     if method.evolution is not None:
@@ -119,10 +148,17 @@ def curve_rows(result: CellResult) -> Iterator[dict[str, Any]]:
     who = {"click": result.user, "fold": result.fold, "repeat": result.repeat}
     total = np.concatenate([[0], np.cumsum(result.searches)])
     before = 0
-    for round, test, vali in zip(result.evaluated.tolist(), result.test, result.vali, strict=True):
+    looks = {
+        "offline/nDCG@10": result.test,
+        "vali/nDCG@10": result.vali,
+        "offline/MaxRR": result.test_max_rr,
+        "vali/MaxRR": result.vali_max_rr,
+    }
+    for look, round in enumerate(result.evaluated.tolist()):
         at = {**who, "round": round, "interactions": int(total[round])}
-        yield {**at, "name": "offline/nDCG@10", "value": float(test)}
-        yield {**at, "name": "vali/nDCG@10", "value": float(vali)}
+        for name, values in looks.items():
+            if np.isfinite(values[look]):
+                yield {**at, "name": name, "value": float(values[look])}
         if round > before:
             yield {**at, "name": "online/nDCG@10", "value": float(result.online[before:round].mean(dtype=np.float64))}
         before = round

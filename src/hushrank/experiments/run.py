@@ -12,7 +12,9 @@ from typing import Any
 from hushrank.data.source import digest_file
 from hushrank.engine.device import choose_platform, describe_platform
 from hushrank.engine.plan import make_plans
-from hushrank.engine.simulate import News, Options, count_workers, simulate
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import CellResult, News, Options, count_workers, name_engine, simulate
+from hushrank.experiments.baseline import train_baseline
 from hushrank.experiments.environment import describe_environment
 from hushrank.experiments.recipe import Recipe, hash_recipe
 from hushrank.experiments.resolve import resolve
@@ -34,7 +36,7 @@ class RunOptions:
     start: Path | None = None  # an exported ranker to begin with
     device: str = "auto"
     devices: int | None = None  # that the clients are divided among
-    engine: str = "auto"  # numba, xla, auto
+    engine: str = "auto"  # numba, xla, plain, auto
     workers: int | None = None
     memory_limit: int | None = None  # bytes
     checkpoint_seconds: float = 10.0
@@ -62,7 +64,8 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     if recipe.log is not None and not recipe.is_central:
         recipe = replace(recipe, n_clients=setting.method.population.n_clients)
     platform = choose_platform(options.device)
-    count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # refuses before it writes
+    count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # both refuse what cannot
+    name_engine(setting, engine_options(options), platform)  # be before anything is written
     make_directory(out, recipe)
     with locked(out):
         if start is not None and not (out / START).exists():
@@ -73,23 +76,25 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
                 out / "environment.json",
                 describe_environment(device=describe_platform(platform), command=options.command),
             )
-        results, device = simulate(
-            setting,
-            replace(
-                engine_options(options),
-                checkpoints=out / "checkpoints",
-                identity="-".join(
-                    (hash_recipe(recipe), setting.dataset.fingerprint, hash_start(setting.start), hash_log(recipe.log))
-                ),
-                saved=spent.save,
-            ),
-        )
+        results, device = carry_out(recipe, setting, out, options, spent)
         write_curves(out / "metrics.jsonl", results)
         write_rankers(out / "rankers.safetensors", results)
         result = summarise(recipe, setting, results, device=device, spent=spent.read())
         write_json(out / "result.json", result)
         write_report([from_directory(out)], out / "report.html")
     return Run(out, result)
+
+
+def carry_out(
+    recipe: Recipe, setting: Setting, out: Path, options: RunOptions, spent: Spent
+) -> tuple[list[CellResult], str]:
+    """Every cell trained, and the device that did it."""
+    if recipe.is_offline:
+        return train_baseline(recipe.recipe, setting, tell=options.tell)
+    parts = (hash_recipe(recipe), setting.dataset.fingerprint, hash_start(setting.start), hash_log(recipe.log))
+    place = out / "checkpoints"
+    kept = replace(engine_options(options), checkpoints=place, identity="-".join(parts), saved=spent.save)
+    return simulate(setting, kept)
 
 
 def engine_options(options: RunOptions) -> Options:

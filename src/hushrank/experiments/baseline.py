@@ -1,0 +1,64 @@
+"""Rankers trained on relevance labels, as runs: the same folds, users, metrics and report as every other recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hushrank.clicks.table import TableUser
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import CellResult
+from hushrank.learners.offline import lambdamart, mse_ranker, ranking_svm
+from hushrank.metrics.max_rr import mean_expected_max_rr
+from hushrank.metrics.ndcg import mean_ndcg
+from hushrank.types import Array, Fold, QuerySet, User
+
+
+def train_baseline(
+    name: str, setting: Setting, *, tell: Callable[[str], None] = lambda _: None
+) -> tuple[list[CellResult], str]:
+    """One ranker per fold; every user meets the same one, because labels know no users."""
+    results = []
+    for fold in setting.dataset.folds:
+        tell(f"fold {fold.number}: {name}")
+        params, scorer = train_fold(name, fold, setting)
+        results += [judge(setting, user, fold, params, scorer) for user in setting.users]
+    order = [name for name, _ in setting.users]
+    return sorted(results, key=lambda result: (order.index(result.user), result.fold)), "cpu"
+
+
+def train_fold(name: str, fold: Fold, setting: Setting) -> tuple[Array, Callable[[Array], Array]]:
+    """The parameters of a linear ranker (none for trees), and how documents are scored."""
+    if name == "lambdamart":
+        return np.zeros(0, np.float32), lambdamart(fold.train, fold.vali, seed=setting.seed)
+    params = mse_ranker(fold.train) if name == "mse" else ranking_svm(fold.train)
+    return params, lambda features: setting.method.ranker.score(params, features)
+
+
+def judge(
+    setting: Setting, user: tuple[str, User], fold: Fold, params: Array, scorer: Callable[[Array], Array]
+) -> CellResult:
+    name, person = user
+    table = person.as_table(setting.method.k) if isinstance(person, TableUser) else None
+
+    def look(queries: QuerySet) -> tuple[float, float]:
+        scores = scorer(queries.features)
+        max_rr = float("nan") if table is None else mean_expected_max_rr(queries, scores, table).value
+        return mean_ndcg(queries, scores, k=setting.method.k).value, max_rr
+
+    (test, test_max_rr), (vali, vali_max_rr) = look(fold.test), look(fold.vali)
+    return CellResult(
+        name,
+        fold.number,
+        0,
+        params=params,
+        online=np.zeros(0, np.float32),
+        searches=np.zeros(0, np.int32),
+        evaluated=np.zeros(1, np.int64),
+        test=np.array([test]),
+        vali=np.array([vali]),
+        test_max_rr=np.array([test_max_rr]),
+        vali_max_rr=np.array([vali_max_rr]),
+        scorer=scorer,
+    )
