@@ -24,11 +24,14 @@ class Replay:
     def __call__(
         self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
     ) -> tuple[DenseUpdate, float]:
-        """A client's next impressions, from the first again after the last; twin of `round.learn`."""
+        """A client's next impressions, from the first again after the last; twin of `round.learn`.
+
+        Who has none learns nothing, and the quality of what they saw is not known: NaN.
+        """
         del key
         own = self.own[client.id]
         n = client.n_interactions if len(own) else 0
-        local, gradient, quality = params, np.zeros_like(params), 0.0
+        local, gradient, quality = params, np.zeros_like(params), 0.0 if n else float("nan")
         for step in range(n):
             impression = int(own[((round - 1) * n + step) % len(own)])
             rows, places = federation.queries.rows(int(self.log.queries[impression])), self.log.places(impression)

@@ -65,7 +65,8 @@ def run_round(
     cohort = sample_cohort(federation.population, key, round)
     study = federation.study or learn
     learnt = [study(federation, params, client, key=key, round=round) for client in cohort]
-    online = sum(quality for _, quality in learnt) / len(learnt)
+    seen = [quality for _, quality in learnt if not np.isnan(quality)]
+    online = sum(seen) / max(len(seen), 1)
     arrives = [answers(federation.population, key, round, client) for client in cohort]
     sent = [
         federation.privatise(update, key=stream(key, Purpose.PRIVATISE, round, client.id))

@@ -147,7 +147,7 @@ def test_data_is_a_stand_in_a_set_or_a_folder_of_sets(tmp_path: Path) -> None:
         path = tmp_path / "MQ2008" / "Fold1" / f"{split}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1 qid:1 1:0.5\n")
-    one = DataChoice("mq2008", str(tmp_path / "MQ2008"), is_stand_in=False)
+    one = DataChoice("mq2008", str(tmp_path / "MQ2008"), is_stand_in=False, n_folds=1)
     assert choose_data(("mslr-web10k",), tmp_path / "MQ2008") == (one,)
     assert choose_data(("mq2008",), tmp_path) == (one,)
     with pytest.raises(ValueError, match=r"has no mq2007\. Visit .*MQ2007\.rar"):

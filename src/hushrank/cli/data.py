@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 
 app = typer.Typer(
-    help="Data sets: list, look at, check, convert, generate.", rich_markup_mode=None, no_args_is_help=True
+    help="Data sets and click logs: list, look at, check, convert, generate.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
 )
 
 Source = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A shape, a catalogue name, or a directory.")]

@@ -24,6 +24,10 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed and device: same bits.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user; default five, quick two.")] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE", help="Import a module (or a .py file) that adds own methods; repeatable."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     out: Annotated[Path, typer.Option(help="Where results are kept and continued.")] = Path("runs/reproduce"),
@@ -34,6 +38,7 @@ def reproduce(
     """Rerun a paper's table or figure: ours beside the published values, and whether its claims hold."""
     from hushrank.cli.output import print_json, print_table
     from hushrank.cli.pool_display import PoolDisplay
+    from hushrank.experiments.plugin import load_plugins
     from hushrank.experiments.pool import PoolOptions
     from hushrank.experiments.recipe import parse_assignments
     from hushrank.experiments.reproduce import (
@@ -56,6 +61,7 @@ def reproduce(
             print_table(list_table(found), list_text(found))
             typer.echo("Rerun one with: hushrank reproduce NAME, or all in small with --quick", err=True)
         return
+    load_plugins(plugin or [])
     scale = Scale(quick=quick, repeats=repeats, seed=seed)
     options = ReproduceOptions(out, data, scale, parse_assignments(set_ or []), fresh)
     prepared = [prepare(name, options) for name in names_to_run(names or [])]
@@ -63,7 +69,9 @@ def reproduce(
     for each in prepared:
         labels = [trial_label(trial) for trial in each.trials]
         display = PoolDisplay(each.result.name, labels, quiet=quiet)
-        pool = PoolOptions(jobs, run={"device": device, "workers": None if jobs == 1 else 1}, hear=display.hear)
+        pool = PoolOptions(
+            jobs, tuple(plugin or ()), run={"device": device, "workers": None if jobs == 1 else 1}, hear=display.hear
+        )
         try:
             with display:
                 results.append(run_reproduction(each, options, pool))

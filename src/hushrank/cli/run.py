@@ -11,7 +11,9 @@ import typer
 def run(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="RECIPE|FILE.toml", help="pdgd, fpdgd, or a recipe file; not needed with --resume."),
+        typer.Argument(
+            metavar="RECIPE|FILE.toml", help="fpdgd, foltr-es, pdgd, mse..., a TOML file, or a run's recipe.json."
+        ),
     ] = None,
     data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
     set_: Annotated[

@@ -24,8 +24,9 @@ def sweep(
     seed: Annotated[int | None, typer.Option(help="Same recipe, seed and device: same bits.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user, with different draws.")] = None,
     select: Annotated[
-        str, typer.Option(help="Choose on validation queries: vali (in each fold), pooled (over the folds) or none.")
-    ] = "none",
+        str | None,
+        typer.Option(help="Choose on validation queries: vali (in each fold), pooled (over the folds) or none."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
     on: Annotated[str, typer.Option(help="Where the runs are computed: local.")] = "local",
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
@@ -75,7 +76,11 @@ def sweep(
         with display:
             place, table = run_sweep(chosen, SweepOptions(out=place, resume=resume, select=select, pool=pool))
     except KeyboardInterrupt:
-        print(f"stopped; what was done is saved. Continue with: hushrank sweep --resume --out {place}", file=sys.stderr)
+        same = "".join(f" --plugin {name}" for name in plugin or [])
+        print(
+            f"stopped; what was done is saved. Continue with: hushrank sweep --resume --out {place}{same}",
+            file=sys.stderr,
+        )
         raise typer.Exit(130) from None
     if json_:
         print_json(table)

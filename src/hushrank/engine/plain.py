@@ -14,6 +14,7 @@ from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.evolution import evolve
 from hushrank.round import Federation, run_round
+from hushrank.types import Array
 
 
 def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
@@ -28,14 +29,23 @@ def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
             for c, (federation, key) in enumerate(zip(federations, keys, strict=True)):
                 server, params = ServerState(*(part[c] for part in state.server)), state.params[c]
                 server, params, quality[i, c] = run_round(federation, server, params, key=key, round=first + i)
-                ids = sample_ids(federation.population, key, first + i)
-                searches[i, c] = count_interactions(federation.population, ids).sum()
+                searches[i, c] = count_searches(
+                    setting, plan.cells[c], sample_ids(federation.population, key, first + i)
+                )
                 moved.append((params, server))
             servers = ServerState(*(np.stack(parts) for parts in zip(*(server for _, server in moved), strict=True)))
             state = State(np.stack([params for params, _ in moved]), servers)
         return state, Seen(quality, searches)
 
     return advance
+
+
+def count_searches(setting: Setting, cell: Cell, ids: Array) -> int:
+    """Of these clients in one round; who has nothing in a log has none."""
+    counts = count_interactions(setting.method.population, ids)
+    if setting.replays is not None:
+        counts = counts * [len(setting.replays[cell.fold].own[client]) > 0 for client in ids]
+    return int(counts.sum())
 
 
 def make_federation(setting: Setting, cell: Cell) -> Federation:

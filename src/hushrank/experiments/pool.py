@@ -57,7 +57,7 @@ class PoolOptions:
 def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
     """Carry out the jobs that are not finished yet; for each its error, None when it is finished."""
     pool = _Pool(jobs, options)
-    processes = options.n_processes or os.cpu_count() or 1
+    processes = (os.cpu_count() or 1) if options.n_processes is None else options.n_processes
     if processes < 1:
         raise ValueError(f"jobs is {processes}, must be at least 1.")
     with ThreadPoolExecutor(processes) as threads:

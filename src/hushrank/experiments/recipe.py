@@ -181,8 +181,10 @@ def parse_value(text: str) -> Any:
 
 def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     """The recipe with some keys changed, checked."""
+    if "recipe" in values:
+        raise ValueError("recipe is not a key to change: name the method itself, as in hushrank run pdgd.")
     for key in values:
-        if key not in KEYS or key == "recipe":
+        if key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS[1:])}."
             raise ValueError(f"no recipe key is called {key!r}; {hint}")
@@ -199,6 +201,8 @@ def _as_field(key: str, value: Any) -> Any:
     value = tuple(value) if isinstance(value, list) else value
     kind = next(f.type for f in fields(Recipe) if f.name == key)
     kinds = tuple(t for part in str(kind).split(" | ") for t in _KINDS[part.partition("[")[0]])
+    if value == "none" and type(None) in kinds and value not in _CHOICES.get(key, ()):
+        return None  # the way to take a setting back on the command line
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
     if isinstance(value, tuple) and not wrong:
         inside = str if "tuple[str" in str(kind) else int
@@ -250,6 +254,8 @@ def check_recipe(recipe: Recipe) -> None:
         raise ValueError(f"folds is {list(recipe.folds)}, must be different numbers from 1 on.")
     if (recipe.log is not None) != (recipe.clicks == LOGGED):
         raise ValueError(f'log is {recipe.log!r} and clicks {recipe.clicks!r}: with a log, clicks is "log".')
+    if recipe.log is not None and recipe.learner != "pdgd":
+        raise ValueError(f"learner is {recipe.learner!r}, but a click log is read by pdgd alone: leave learner out.")
     if recipe.log is None and recipe.max_weight is not None:
         raise ValueError("max_weight is for learning from a click log: give log too, or leave it out.")
     if len(set(recipe.users)) < len(recipe.users):
@@ -326,10 +332,11 @@ def check_population(recipe: Recipe) -> None:
                 "batch is for recipe pdgd (central); in a federation set interactions, a client's searches per round."
             )
         return
-    if recipe.n_clients != 1 or recipe.cohort is not None or recipe.dropout or len(interactions) > 1:
+    is_alone = recipe.n_clients == 1 and recipe.cohort is None and not recipe.dropout and len(interactions) == 1
+    if not is_alone or recipe.attack is not None or recipe.aggregation != "mean":
         raise ValueError(
             "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "
-            "there is no cohort or dropout. For a federation run fpdgd."
+            "there is no cohort, dropout, aggregation or attack. For a federation run fpdgd."
         )
     if interactions[0] % (recipe.batch or 1):
         raise ValueError(

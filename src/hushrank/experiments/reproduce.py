@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushrank.data.catalog import CATALOG
 from hushrank.experiments.environment import now
 from hushrank.experiments.literature import Claim, PublishedResult, find_result, published_results
 from hushrank.experiments.outcome import Finished, Outcome
@@ -77,8 +79,21 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
     trials = [Trial(trial.cell, change_recipe(trial.recipe, options.changes or {})) for trial in trials]
-    directory = options.out / (result.name + ("-quick" if options.scale.quick else ""))
-    return Prepared(result, reproduction, data, tuple(trials), directory)
+    return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def variant_name(name: str, options: ReproduceOptions) -> str:
+    """The directory: the result's name, and what was done otherwise than by default."""
+    other = {
+        "data": None if options.data is None else str(options.data.resolve()),
+        "changes": dict(options.changes or {}),
+        "seed": options.scale.seed,
+        "repeats": options.scale.repeats,
+    }
+    quick = "-quick" if options.scale.quick else ""
+    if other == {"data": None, "changes": {}, "seed": 0, "repeats": None}:
+        return f"{name}{quick}"
+    return f"{name}{quick}-{hashlib.sha256(json.dumps(other, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 def trial_directory(trial: Trial) -> str:
@@ -133,7 +148,7 @@ def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *,
         },
         "quick": options.scale.quick,
         "changes": dict(options.changes or {}),
-        "note": result.note,
+        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
         "left_out": prepared.reproduction.left_out,
         "rows": make_rows(prepared, outcome),
         "findings": [judge(prepared.reproduction, claim, outcome) for claim in result.findings],
@@ -141,6 +156,19 @@ def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *,
         "when": now(),
         "seconds": round(seconds, 1),
     }
+
+
+def doubts(prepared: Prepared, outcome: Outcome) -> list[str]:
+    """Whether a directory holds what its name says: over all folds, every query is tested once."""
+    said = []
+    for choice in prepared.data:
+        found = next(trial.result for trial in outcome.finished if trial.cell["data"] == choice.label)
+        n_queries, whole = found["data"]["n_test_queries"], CATALOG.get(choice.name)
+        if whole is None or choice.is_stand_in or whole.n_folds == 1 or found["recipe"]["folds"] is not None:
+            continue
+        if n_queries != whole.n_queries:
+            said.append(f"{choice.source} has {n_queries:,} queries, {whole.title} has {whole.n_queries:,}.")
+    return said
 
 
 def number_of(name: str) -> str:
@@ -242,9 +270,9 @@ def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
         "shows": result.shows,
         "data": list(result.data),
     }
-    found = next(
-        (read for place in (result.name, f"{result.name}-quick") if (read := read_found(out / place)) is not None), None
-    )
+    variants = [(read, place.name) for place in sorted(out.glob(f"{result.name}*")) if (read := read_found(place))]
+    variants = [(read, place) for read, place in variants if read["name"] == result.name]
+    found, page = max(variants, key=lambda variant: best_first(variant[0]), default=(None, ""))
     if found is None:
         can_run = result.name in REPRODUCTIONS
         why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
@@ -258,12 +286,23 @@ def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
         "held": verdicts.count(True),
         "not_held": verdicts.count(False),
         "not_run": verdicts.count(None),
-        "why": f"without {found['left_out']}" if found["left_out"] else "",
-        "page": f"{found['name']}{'-quick' if found['quick'] else ''}/report.html",
+        "why": "; ".join(
+            filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
+        ),
+        "page": f"{page}/report.html",
         "is_stand_in": found["data"]["is_stand_in"],
         "quick": found["quick"],
         "when": found["when"],
     }
+
+
+def best_first(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of several variants the index shows one: nothing changed, whole, on real data, the last."""
+    return not found["changes"], not found["quick"], not found["data"]["is_stand_in"], found["when"]
+
+
+def changed_text(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in found["changes"].items())
 
 
 def read_found(directory: Path) -> dict[str, Any] | None:

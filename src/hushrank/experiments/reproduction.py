@@ -30,6 +30,7 @@ class DataChoice:
     name: str  # the catalogue's, or the directory's
     source: str  # what a recipe's `data` says
     is_stand_in: bool
+    n_folds: int = 5
 
     @property
     def label(self) -> str:
@@ -50,9 +51,9 @@ class Scale:
     repeats: int | None = None  # default: five, as published; two when quick
     seed: int = 0
 
-    def shared(self) -> dict[str, Any]:
-        """Recipe keys of every trial: the papers' three users, five folds, five repeats."""
-        quick = {"folds": (1, 2), "repeats": 2} if self.quick else {"repeats": 5}
+    def shared(self, data: DataChoice) -> dict[str, Any]:
+        """Recipe keys of every trial: the papers' three users, every fold, five repeats; quick: two of each."""
+        quick = {"folds": tuple(range(1, min(data.n_folds, 2) + 1)), "repeats": 2} if self.quick else {"repeats": 5}
         wanted = {} if self.repeats is None else {"repeats": self.repeats}
         return {"clicks": ("perfect", "navigational", "informational"), **quick, **wanted, "seed": self.seed}
 
@@ -81,8 +82,12 @@ def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataCh
         return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
     if is_data_set(directory):
         name = directory.resolve().name
-        return (DataChoice(name.lower() if name.lower() in CATALOG else name, str(directory), is_stand_in=False),)
-    return tuple(DataChoice(name, str(find_in(directory, name)), is_stand_in=False) for name in wanted)
+        return (real_data(name.lower() if name.lower() in CATALOG else name, directory),)
+    return tuple(real_data(name, find_in(directory, name)) for name in wanted)
+
+
+def real_data(name: str, directory: Path) -> DataChoice:
+    return DataChoice(name, str(directory), is_stand_in=False, n_folds=len(find_folds(directory)))
 
 
 def is_data_set(directory: Path) -> bool:

@@ -34,7 +34,7 @@ class SweepOptions:
 
     out: Path | None = None  # default: runs/sweep-<recipe>-<time>
     resume: bool = False
-    select: str = "none"  # vali, pooled: choose on validation queries, report on test
+    select: str | None = None  # vali, pooled: choose on validation queries, report on test; None: as it began, or none
     pool: PoolOptions = PoolOptions()  # noqa: RUF009 - frozen
 
 
@@ -44,34 +44,44 @@ def default_directory(grid: Grid) -> Path:
 
 def run_sweep(grid: Grid, options: SweepOptions) -> tuple[Path, dict[str, Any]]:
     """Carry out what is not finished; the directory, and the table (also in its table.json and report.html)."""
-    if options.select not in SELECTIONS:
+    if options.select not in (*SELECTIONS, None):
         raise ValueError(f"--select is {options.select!r}, must be one of {', '.join(SELECTIONS)}.")
     out, points = options.out or default_directory(grid), expand(grid)
     if out.exists() and not options.resume:
         raise ValueError(f"{out} exists: add --resume to continue it, or choose another --out.")
-    begin(out, grid)
+    select = options.select or read_selection(out)
+    begin(out, grid, select)
     with locked(out):
         jobs = [Job(point.recipe, out / point.directory) for point in points]
         errors = run_jobs(jobs, options.pool)
-        table = make_table(out.resolve().name, grid, points, jobs, errors, select=options.select)
+        table = make_table(out.resolve().name, grid, points, jobs, errors, select=select)
         write_json(out / "table.json", table)
         write_sweep(table, out / "report.html")
     return out, table
 
 
-def begin(out: Path, grid: Grid) -> None:
+def begin(out: Path, grid: Grid, select: str) -> None:
     """The sweep's directory with its grid; one that belongs to another grid is refused."""
     out.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(out)
     known = read_grid_file(out)
-    if known is None:
-        write_json(out / "grid.json", {"format": FORMAT, **grid_as_json(grid)})
-    elif grid_as_json(known) != grid_as_json(grid):
+    if known is not None and grid_as_json(known) != grid_as_json(grid):
         raise ValueError(f"{out} belongs to another grid. Resume with the old one, or choose another --out.")
+    write_json(out / "grid.json", {"format": FORMAT, **grid_as_json(grid), "select": select})
 
 
 def read_grid_file(out: Path) -> Grid | None:
     """The grid of a sweep's directory; None where there is none."""
+    values = read_definition(out)
+    return values and make_grid(recipe_from_json(values["recipe"]), values["axes"], values["cases"])
+
+
+def read_selection(out: Path) -> str:
+    """How a sweep that was begun chooses; not at all where there is none."""
+    return str((read_definition(out) or {}).get("select", "none"))
+
+
+def read_definition(out: Path) -> Any:
     path = out / "grid.json"
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -80,7 +90,7 @@ def read_grid_file(out: Path) -> Grid | None:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {out} and run again.") from error
     check_format(out, values.get("format", FORMAT), FORMAT)
-    return make_grid(recipe_from_json(values["recipe"]), values["axes"], values["cases"])
+    return values
 
 
 def make_table(

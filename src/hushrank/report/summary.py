@@ -99,6 +99,8 @@ def _read_result(path: Path) -> dict[str, Any]:
     if not (path / "result.json").is_file():
         if (path / "recipe.json").is_file():
             raise ValueError(f"the run in {path} has not finished. Finish it with: hushrank run --resume --out {path}")
+        if (path / "grid.json").is_file():
+            raise ValueError(f"{path} is a sweep: its report is {path / 'report.html'}. Name single runs of it here.")
         raise ValueError(f"{path} is not a run: it holds no recipe.json. Name a directory that hushrank run wrote.")
     result = _read_object(path / "result.json")
     version = result.get("format", SUPPORTED_FORMAT)

@@ -40,6 +40,11 @@ _WHY = (
     "then read on the fold's test queries. Why not once, on the mean over folds: a LETOR fold's validation queries are "
     "another fold's test queries, so choosing on the mean would look at test."
 )
+_WHY_POOLED = (
+    "One setting is chosen for each user, by its mean over all folds' validation queries; what it is worth is then "
+    "read on the test queries. A LETOR fold's validation queries are another fold's test queries, so this is not "
+    "quite as strict as a choice in each fold (--select vali); with few validation queries it is less noisy."
+)
 _GO_ON = "hushrank sweep --resume --out DIRECTORY (the one that holds this page)"
 _NO_CHOICE = (
     "Nothing was chosen. The highest of several results on test queries flatters itself; to choose settings without "
@@ -83,7 +88,7 @@ def selected_section(sweep: SweepSummary) -> str:
         return section("Chosen settings", paragraph(_NO_CHOICE, style="empty"))
     if not sweep.selected:
         text = f"None yet: settings are chosen when runs have finished. Go on with: {_GO_ON}"
-        return section("Chosen settings", paragraph(_WHY), paragraph(text, style="empty"))
+        return section("Chosen settings", paragraph(_why(sweep)), paragraph(text, style="empty"))
     columns = [spread_cells([_pair(s.metrics.get(name)) for s in sweep.selected]) for name in METRICS]
     rows = [
         [Cell(s.click), columns[0][i], Cell(chosen_text(s)), *(c[i] for c in columns[1:]), _n_cell(s.metrics)]
@@ -91,7 +96,11 @@ def selected_section(sweep: SweepSummary) -> str:
     ]
     headings = [Cell("user"), _METRIC_HEADINGS[0], Cell("chosen"), *_METRIC_HEADINGS[1:], _N_HEADING]
     chosen = table(headings, rows, label="Chosen settings", has_tools=True)
-    return section("Chosen settings", paragraph(_WHY), chosen, disclosure("Fold by fold", _fold_table(sweep)))
+    return section("Chosen settings", paragraph(_why(sweep)), chosen, disclosure("Fold by fold", _fold_table(sweep)))
+
+
+def _why(sweep: SweepSummary) -> str:
+    return _WHY_POOLED if sweep.is_pooled else _WHY
 
 
 def runs_section(sweep: SweepSummary) -> str:

@@ -62,6 +62,7 @@ class SweepSummary:
     recipe: Mapping[str, Any]  # what all runs share, before their own settings
     axes: Mapping[str, Sequence[Any]]
     is_selecting: bool  # settings are chosen on validation queries
+    is_pooled: bool  # once for all folds, rather than in each
     runs: tuple[SweepRun, ...]
     selected: tuple[Selected, ...]
 
@@ -83,6 +84,7 @@ def read_sweep(sweep: Mapping[str, Any]) -> SweepSummary:
             sweep.get("recipe") or {},
             sweep.get("axes") or {},
             sweep.get("select") is not None,
+            sweep.get("select") == "pooled",
             tuple(_run(run) for run in sweep["runs"]),
             tuple(_selected(click, found) for click, found in (sweep.get("selected") or {}).items()),
         )

@@ -38,7 +38,9 @@ def trial(data: DataChoice, scale: Scale, method: str, cell: dict[str, Any], **c
     source = data.source
     if scale.quick and data.is_stand_in and is_large(data):
         source = f"{source}:n_queries=500"
-    recipe = change_recipe(NAMED[method], {"data": source, "normalise": data.normalise, **scale.shared(), **changes})
+    recipe = change_recipe(
+        NAMED[method], {"data": source, "normalise": data.normalise, **scale.shared(data), **changes}
+    )
     return Trial({"data": data.label, "method": method, **cell}, recipe)
 
 
