@@ -39,6 +39,7 @@ class Purpose(IntEnum):
     SEED = 12  # the word from which a client of an evolution strategy makes its perturbation
     PERTURB = 13  # that perturbation, under the word as key: part of the wire version
     PRIVATISE = 14  # randomised responses and noise on what a client sends
+    SERVER_NOISE = 15  # noise that the server adds to a sum
 
 
 def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
