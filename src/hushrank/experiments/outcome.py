@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
@@ -84,6 +85,13 @@ class Outcome:
     def users(self, data: str) -> tuple[str, ...]:
         return next(trial.users for trial in self.finished if trial.cell["data"] == data)
 
+    def only(self, *names: str) -> tuple[str, ...]:
+        """Those data sets whose names begin so; refuses to judge without any."""
+        found = tuple(data for data in self.data if data.startswith(names))
+        if not found:
+            raise NotHere(f"Not run on {' or '.join(names)}.")
+        return found
+
     def find(self, **cell: Any) -> Finished:
         """The one trial whose cell has these entries."""
         (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in cell.items()))
@@ -97,6 +105,10 @@ class Verdict:
     holds: bool
     p: float | None
     why: str
+
+
+class NotHere(Exception):  # noqa: N818 - not an error: the data for a claim were not run
+    """Why a claim cannot be judged from these trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,26 @@ def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
     p = max(test.p for test in tests)
     words = [f"{pair.name} {test.mean_difference:+.4f}" for pair, test in zip(pairs, tests, strict=True)]
     return Verdict(p < LEVEL, p, f"Two one-sided tests within {margin:g}: {'; '.join(words)}.")
+
+
+def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
+    """Ours lower by less than the margin in every pair: one-sided paired t-tests; p is the largest, as all must hold."""
+    shifted = [paired_t_test([a + margin for a in ours], theirs) for ours, theirs in (pair.aligned() for pair in pairs)]
+    ps = [test.p / 2 if test.mean_difference > 0 else 1 - test.p / 2 for test in shifted]
+    words = [f"{pair.name} {test.mean_difference - margin:+.4f}" for pair, test in zip(pairs, shifted, strict=True)]
+    return Verdict(max(ps) < LEVEL, max(ps), f"One-sided tests, lower by less than {margin:g}: {'; '.join(words)}.")
+
+
+def ordered(names_and_means: Sequence[tuple[str, float, float]]) -> Verdict:
+    """Each first mean above the second: no test, for claims about cells with too few values for one."""
+    words = [f"{name} {high:.4f} over {low:.4f}" for name, high, low in names_and_means]
+    return Verdict(all(high > low for _, high, low in names_and_means), None, f"Means: {'; '.join(words)}.")
+
+
+def by_fold(values: Values) -> Values:
+    """The mean over repeats, as repeat 0: to stand beside what is trained once per fold."""
+    folds = sorted({fold for fold, _ in values})
+    return {(fold, 0): fmean(v for (f, _), v in values.items() if f == fold) for fold in folds}
 
 
 def both(first: Verdict, second: Verdict) -> Verdict:

@@ -16,8 +16,8 @@ from typing import Any
 from hushrank.data.catalog import CATALOG
 from hushrank.experiments.environment import now
 from hushrank.experiments.literature import Claim, PublishedResult, find_result, published_results
-from hushrank.experiments.outcome import Finished, Outcome
-from hushrank.experiments.papers import fpdgd
+from hushrank.experiments.outcome import Finished, NotHere, Outcome
+from hushrank.experiments.papers import foltr_es, fpdgd, study
 from hushrank.experiments.pool import Job, PoolOptions, run_jobs
 from hushrank.experiments.recipe import change_recipe, hash_recipe, population_of
 from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial, choose_data
@@ -35,7 +35,7 @@ PAPERS = {
     "thesis": "Effective and secure federated online learning to rank (thesis, 2024)",
     "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
 }
-REPRODUCTIONS: dict[str, Reproduction] = {r.name: r for r in fpdgd.REPRODUCTIONS}
+REPRODUCTIONS: dict[str, Reproduction] = {r.name: r for paper in (foltr_es, fpdgd, study) for r in paper.REPRODUCTIONS}
 _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
 
 
@@ -70,7 +70,8 @@ class Prepared:
 
     @property
     def jobs(self) -> list[Job]:
-        return [Job(trial.recipe, self.directory / trial_directory(trial)) for trial in self.trials]
+        """Runs are kept beside all results: figures that share a trial share its run."""
+        return [Job(trial.recipe, self.directory.parent / "runs" / trial_directory(trial)) for trial in self.trials]
 
 
 def prepare(name: str, options: ReproduceOptions) -> Prepared:
@@ -97,7 +98,8 @@ def variant_name(name: str, options: ReproduceOptions) -> str:
 
 
 def trial_directory(trial: Trial) -> str:
-    words = "-".join(str(value) for value in trial.cell.values())
+    """The same recipe, the same name, whichever figure asks for it."""
+    words = f"{trial.recipe.recipe}-{trial.cell['data']}"
     return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}-{hash_recipe(trial.recipe)}"
 
 
@@ -108,10 +110,11 @@ def trial_label(trial: Trial) -> str:
 def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) -> dict[str, Any]:
     """Run what has not been run; the result as JSON, also in the directory's result.json and report.html."""
     began = time.monotonic()
-    if options.fresh and prepared.directory.exists():
-        shutil.rmtree(prepared.directory)
-    prepared.directory.mkdir(parents=True, exist_ok=True)
     jobs = prepared.jobs
+    for place in (prepared.directory, *(job.directory for job in jobs)):
+        if options.fresh and place.exists():
+            shutil.rmtree(place)
+    prepared.directory.mkdir(parents=True, exist_ok=True)
     errors = run_jobs(jobs, pool)
     failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
     if failed:
@@ -150,12 +153,22 @@ def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *,
         "changes": dict(options.changes or {}),
         "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
         "left_out": prepared.reproduction.left_out,
-        "rows": make_rows(prepared, outcome),
-        "findings": [judge(prepared.reproduction, claim, outcome) for claim in result.findings],
-        "runs": [trial_directory(trial) for trial in prepared.trials],
+        **make_results(prepared, outcome),
+        "runs": [f"../runs/{trial_directory(trial)}" for trial in prepared.trials],
         "when": now(),
         "seconds": round(seconds, 1),
     }
+
+
+def make_results(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    """Rows and findings, from the trials or by computing them."""
+    if prepared.reproduction.compute is None:
+        findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
+        return {"rows": make_rows(prepared, outcome), "findings": findings}
+    found = prepared.reproduction.compute()
+    exact = {"metric": prepared.result.metric, "why": "", "std": None, "n": 1}
+    rows = [{**row, **exact, "difference": row["ours"] - row["published"]} for row in found["rows"]]
+    return {"rows": rows, "findings": found["findings"]}
 
 
 def doubts(prepared: Prepared, outcome: Outcome) -> list[str]:
@@ -183,18 +196,14 @@ def make_rows(prepared: Prepared, outcome: Outcome) -> list[dict[str, Any]]:
     used: set[int] = set()
     real = {choice.label: choice.name for choice in prepared.data}
     for trial in outcome.finished:
-        for user in trial.users:
-            cell = {**trial.cell, "clicks": user}
-            metric = trial.metric(user, result.metric)
-            meant = {**cell, "data": real[trial.cell["data"]]}
-            near = [
-                (i, row)
-                for i, row in enumerate(result.rows)
-                if row.metric == result.metric and all(meant.get(key) == value for key, value in row.cell.items())
-            ]
-            used.update(i for i, _ in near)
-            published = near[0][1].published if near else None
-            rows.append({**cell, **beside(metric, published), "metric": result.metric, "why": ""})
+        for name, more in (prepared.reproduction.metrics or {result.metric: {}}).items():
+            for user in trial.users:
+                cell = {**trial.cell, "clicks": user, **more}
+                meant = {**cell, "data": real[trial.cell["data"]]}
+                near = [i for i, row in enumerate(result.rows) if all(meant.get(k) == v for k, v in row.cell.items())]
+                used.update(near)
+                published = result.rows[near[0]].published if near else None
+                rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": ""})
     missing = f"needs {', '.join(result.needs)}" if result.needs else "not run on this data"
     rows += [
         {**row.cell, **beside(None, row.published), "metric": row.metric, "why": missing}
@@ -220,7 +229,10 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Outcome) -> dict[st
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     if claim.id not in reproduction.findings:
         return {**said, "holds": None, "p": None, "why": f"Not run: {reproduction.left_out} are not there yet."}
-    verdict = reproduction.findings[claim.id](outcome)
+    try:
+        verdict = reproduction.findings[claim.id](outcome)
+    except NotHere as reason:
+        return {**said, "holds": None, "p": None, "why": str(reason)}
     return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
 
 
@@ -253,7 +265,7 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Scale, 
             population = population_of(trial.recipe)
             per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
-            total += trial.recipe.rounds * per_round * cells / _SPEED[fpdgd.is_large(choice)]
+            total += trial.recipe.rounds * per_round * cells / _SPEED[choice.is_large]
     return total / cores
 
 

@@ -11,7 +11,7 @@ from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import find_folds
 from hushrank.data.load import find_ignoring_case
 from hushrank.experiments.outcome import Cell, Outcome, Verdict
-from hushrank.experiments.recipe import Recipe
+from hushrank.experiments.recipe import NAMED, Recipe, change_recipe
 
 STAND_INS = {
     "mq2007": "mq2007-like",
@@ -36,6 +36,11 @@ class DataChoice:
     def label(self) -> str:
         """What results are said to be on: never the real set's name for a stand-in."""
         return self.source if self.is_stand_in else self.name
+
+    @property
+    def is_large(self) -> bool:
+        """Sets beyond LETOR have protocols of their own."""
+        return not self.name.lower().startswith("mq")
 
     @property
     def normalise(self) -> str | None:
@@ -71,9 +76,23 @@ class Reproduction:
     """How a published result is rerun."""
 
     name: str  # of a published result
-    trials: Callable[[DataChoice, Scale], list[Trial]]
+    trials: Callable[[DataChoice, Scale], list[Trial]] = lambda _data, _scale: []
     findings: Mapping[str, Callable[[Outcome], Verdict]] = field(default_factory=dict)  # by the claim's id
+    metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
+    compute: Callable[[], Mapping[str, Any]] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
+
+
+def make_trial(data: DataChoice, scale: Scale, name: str, cell: Cell, **changes: Any) -> Trial:
+    """A named recipe on this data, with changes; `cell` in the words of the published rows."""
+    source = data.source
+    if scale.quick and data.is_stand_in and data.is_large:
+        source = f"{source}:n_queries=500"
+    shared = scale.shared(data)
+    if NAMED[name].is_offline:
+        shared.pop("repeats")  # labels are not drawn
+    recipe = change_recipe(NAMED[name], {"data": source, "normalise": data.normalise, **shared, **changes})
+    return Trial({"data": data.label, "method": name, **cell}, recipe)
 
 
 def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataChoice, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 from hushrank.experiments.outcome import (
     OFFLINE,
@@ -20,33 +19,16 @@ from hushrank.experiments.outcome import (
     both,
     for_every_user,
 )
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial
+from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial, make_trial
 
 _LITTLE = 0.01  # nDCG@10 that counts as "little" or "similar"; Why: half of the spread between folds
 _EARLY = 0.1  # share of the interactions that counts as "early"
 _WITHOUT_NOISE = "the curves with noise (privacy=paper)"
 
 
-def is_large(data: DataChoice) -> bool:
-    """Sets of the size of MSLR-WEB10K have their own protocol."""
-    return not data.name.lower().startswith("mq")
-
-
-def trial(data: DataChoice, scale: Scale, method: str, cell: dict[str, Any], **changes: Any) -> Trial:
-    """`cell`: keys that both the recipe and the published rows have."""
-    source = data.source
-    if scale.quick and data.is_stand_in and is_large(data):
-        source = f"{source}:n_queries=500"
-    recipe = change_recipe(
-        NAMED[method], {"data": source, "normalise": data.normalise, **scale.shared(data), **changes}
-    )
-    return Trial({"data": data.label, "method": method, **cell}, recipe)
-
-
 def protocol(data: DataChoice, scale: Scale) -> tuple[int, int]:
     """(interactions per client and round, updates)"""
-    b, updates = (2, 200) if is_large(data) else (4, 1000)
+    b, updates = (2, 200) if data.is_large else (4, 1000)
     return (b, updates // 10) if scale.quick else (b, updates)
 
 
@@ -55,10 +37,10 @@ def federation_and_controls(data: DataChoice, scale: Scale) -> list[Trial]:
     b, updates = protocol(data, scale)
     round_size = 1000 * b
     return [
-        trial(data, scale, "fpdgd", {"privacy": "none"}, interactions=b, rounds=updates),
-        trial(data, scale, "pdgd", {"control": "equal updates"}, interactions=1, rounds=updates),
-        trial(data, scale, "pdgd", {"control": "equal interactions"}, interactions=round_size, rounds=updates),
-        trial(
+        make_trial(data, scale, "fpdgd", {"privacy": "none"}, interactions=b, rounds=updates),
+        make_trial(data, scale, "pdgd", {"control": "equal updates"}, interactions=1, rounds=updates),
+        make_trial(data, scale, "pdgd", {"control": "equal interactions"}, interactions=round_size, rounds=updates),
+        make_trial(
             data,
             scale,
             "pdgd",
@@ -91,7 +73,7 @@ def pdgd_above_at_equal_interactions(outcome: Outcome) -> Verdict:
 def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
     b, updates = protocol(data, scale)
     return [
-        trial(data, scale, "fpdgd", {"n_clients": n}, n_clients=n, interactions=b, rounds=updates)
+        make_trial(data, scale, "fpdgd", {"n_clients": n}, n_clients=n, interactions=b, rounds=updates)
         for n in (10, 100, 1000)
     ]
 
@@ -124,14 +106,14 @@ _BATCHES = (2, 4, 8)
 
 def batches_at_equal_updates(data: DataChoice, scale: Scale) -> list[Trial]:
     updates = protocol(data, scale)[1]
-    return [trial(data, scale, "fpdgd", {"interactions": b}, interactions=b, rounds=updates) for b in _BATCHES]
+    return [make_trial(data, scale, "fpdgd", {"interactions": b}, interactions=b, rounds=updates) for b in _BATCHES]
 
 
 def batches_at_equal_budget(data: DataChoice, scale: Scale) -> list[Trial]:
     """As many interactions as the smallest batch has in the protocol's updates."""
     budget = 2 * protocol(data, scale)[1]
     return [
-        trial(
+        make_trial(
             data,
             scale,
             "fpdgd",
