@@ -1,0 +1,168 @@
+"""Laplace noise on updates: the published mechanism of FPDGD, labelled with what it gives, and a sound one.
+
+A Laplace number is the sum of n differences of Gamma(1/n) numbers, so n clients can make it together without any of
+them knowing it [fpdgd, Eq. 15 and 16]. Shapes: updates and noise [n_params], or [..., n_params] for batched keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
+from hushrank.privacy.draws import draw_gamma, draw_laplace
+from hushrank.privacy.noisy_sum import (
+    Adjacency,
+    Placement,
+    average_sum,
+    check_answers,
+    check_mechanism,
+    describe_message,
+)
+from hushrank.privacy.renyi import Spend, check_epsilon
+from hushrank.streams import stream
+from hushrank.types import Array, DenseUpdate, PrivateUpdate
+
+VARIANTS = ("paper", "published-code")
+_PLUS, _MINUS = 0, 1  # the two streams of a difference
+
+
+@dataclass(frozen=True, slots=True)
+class PaperNoise:
+    """FPDGD's differential privacy as published [fpdgd, section 3.3 and Algorithm 3].
+
+    A client clips its *weights* to `weight_norm` after every local step (`clip_weights`, in the learner), and uploads
+    them with noise. Here an upload is a change: (clipped new weights - the round's weights) + gamma - gamma'. Everybody
+    knows the round's weights, so this tells as much as the weights themselves, and the weighted mean of changes, added
+    to them, is the published weighted mean of noisy weights. Weights in the mean are n_interactions, as published.
+    """
+
+    epsilon: float  # as published: the budget the paper states for a round
+    sensitivity: float  # Delta
+    n_clients: int  # among whom the noise is divided; all must take part
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if not 0 < self.sensitivity < math.inf:
+            raise ValueError(f"sensitivity is {self.sensitivity}, must be above 0 and finite.")
+        if self.n_clients < 1:
+            raise ValueError(f"n_clients is {self.n_clients}, must be at least 1: the noise is divided among them.")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant is {self.variant!r}, must be one of {', '.join(VARIANTS)}.")
+
+    @property
+    def weight_norm(self) -> float:
+        """Delta / 2 [fpdgd, Eq. 13]. Differs: the published code clips to Delta."""
+        return self.sensitivity if self.variant == "published-code" else self.sensitivity / 2
+
+    @property
+    def scale(self) -> float:
+        """lambda = Delta / epsilon [fpdgd, Eq. 14], of the sum's noise."""
+        return self.sensitivity / self.epsilon
+
+    def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
+        """The update of clipped weights with this client's share of the noise."""
+        n_params = update.delta.shape[-1]
+        noise = draw_noise_share(key, n_params, scale=self.scale, n_shares=self.n_clients)
+        delta = (update.delta + noise).astype(update.delta.dtype)
+        return PrivateUpdate(delta, float(update.n_interactions), self.describe(n_params))
+
+    def spend(self, n_params: int) -> Spend:
+        """What one round really costs a client whose whole update may be replaced, seen through the sum alone.
+
+        Its weights move by at most 2 weight_norm in L2. Laplace noise on every coordinate costs most, at every order,
+        when all coordinates move alike: r(t) is concave in t^2. So it is n_params results of ratio L2 / sqrt(n_params).
+        """
+        return Spend("laplace", 2 * self.weight_norm / self.scale / math.sqrt(n_params), times=n_params)
+
+    def describe(self, n_params: int) -> str:
+        """The guarantee, with what the paper does not say."""
+        pure = self.spend(n_params).ratio * n_params
+        return (
+            f"as published, epsilon {self.epsilon:g} of one round with Delta {self.sensitivity:g}; in truth: weights "
+            f"are clipped in L2, but Laplace noise needs L1, so epsilon of one round is up to {pure:.4g} with "
+            f"{n_params} parameters; it holds for the sum only, only if all {self.n_clients} clients take part with "
+            "equal weights, and only against those who never see a single upload, most of whose coordinates carry "
+            "next to no noise; every further round spends as much again"
+        )
+
+
+def draw_noise_share(key: Array, n_params: int, *, scale: float, n_shares: int) -> Array:
+    """[..., n_params] one client's gamma - gamma' [fpdgd, Eq. 16]; the sum of n_shares is Laplace(scale)."""
+    plus = draw_gamma(stream(key, _PLUS), n_params, shape=1.0 / n_shares)
+    return scale * (plus - draw_gamma(stream(key, _MINUS), n_params, shape=1.0 / n_shares))
+
+
+def sum_noise_as_laplace(n_params: int, *, scale: float, key: Array) -> Array:
+    """[..., n_params] the noise of the sum of all shares, in one draw: for a simulator in which nobody sees a single
+    upload and all weights are equal. Same distribution as the sum of `draw_noise_share`, other numbers.
+    """
+    return scale * draw_laplace(key, n_params)
+
+
+@dataclass(frozen=True, slots=True)
+class SoundLaplace:
+    """Updates clipped in L1, Laplace noise on their sum: pure epsilon = 1 / noise_multiplier of a round.
+
+    Of all updates of L1 norm 1 the one with a single coordinate is told apart best: for log-concave noise a change in
+    two coordinates is at most as visible as the sum of both in one [dong2022]. So the scalar accountants hold.
+    """
+
+    clip_norm: float  # L1
+    noise_multiplier: float  # scale of the sum's noise / clip_norm
+    placement: str = "server"  # or clients: who adds the noise
+    n_honest: int | None = None  # placement clients: among how many the noise is divided
+
+    def __post_init__(self) -> None:
+        check_norm(self.clip_norm)
+        check_mechanism(self.noise_multiplier, self.placement, self.n_honest)
+
+    @property
+    def scale(self) -> float:
+        """Of the sum's noise."""
+        return self.noise_multiplier * self.clip_norm
+
+    @property
+    def guarantee(self) -> str:
+        """Of one message."""
+        return describe_message(
+            noise=f"Laplace noise of scale {self.scale:.4g}",
+            norm=f"L1 norm at most {self.clip_norm:g}",
+            noise_multiplier=self.noise_multiplier,
+            placement=self.placement,
+            n_honest=self.n_honest,
+        )
+
+    def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
+        """The clipped update, with this client's share of the noise where clients add it; weight 1."""
+        clipped = clip_update(update.delta, self.clip_norm, ord=1)
+        if self.noise_multiplier == 0:
+            return PrivateUpdate(clipped, 1.0, self.guarantee)
+        step = grid_step(self.clip_norm)
+        delta = round_towards_zero(clipped, step)
+        if self.n_honest is not None:
+            share = draw_noise_share(key, delta.shape[-1], scale=self.scale, n_shares=self.n_honest)
+            delta = delta + np.rint(share / step) * step
+        return PrivateUpdate(delta, 1.0, self.guarantee)
+
+    def server_noise(self, n_params: int, *, key: Array) -> Array:
+        """[n_params] what the server adds to the sum of a round; key: stream(key, SERVER_NOISE, round)."""
+        if self.placement == Placement.clients or self.noise_multiplier == 0:
+            return np.zeros(n_params)
+        step = grid_step(self.clip_norm)
+        return np.rint(sum_noise_as_laplace(n_params, scale=self.scale, key=key) / step) * step
+
+    def combine(self, messages: Sequence[PrivateUpdate], *, n_params: int, cohort: float, key: Array) -> Array:
+        """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round)."""
+        check_answers(len(messages), self.n_honest or 0)
+        return average_sum(messages, n_params=n_params, noise=self.server_noise(n_params, key=key), cohort=cohort)
+
+    def spend(self, adjacency: str = Adjacency.add_remove) -> Spend:
+        """What one round costs a client that takes part, seen through the noisy sum."""
+        if self.noise_multiplier == 0:
+            raise ValueError("noise_multiplier is 0: without noise there is no guarantee to account for.")
+        return Spend("laplace", Adjacency(adjacency).factor / self.noise_multiplier)

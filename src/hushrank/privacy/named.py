@@ -1,0 +1,47 @@
+"""How updates are privatised, by name, and the settings that the papers used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushrank.privacy.laplace import PaperNoise
+
+MODES = {
+    "none": "no protection: updates leave as they are",
+    "paper": "as published: weights clipped, Gamma noise that sums to Laplace noise; its caveats in every output",
+    "sound": "updates clipped, noise on their sum, composed over all rounds; weight 1 for every client",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSetting:
+    """One column of [fpdgd, Table 2]: a noise level, and the FOLtR-ES setting it was set beside."""
+
+    epsilon: float  # as published, of a round
+    sensitivity: float  # Delta, found by grid search
+    p: float  # of FOLtR-ES; its epsilon is of one interaction, so the two are no equals, and p = 1 has none at all
+
+
+PAPER_SETTINGS = {
+    "fpdgd-1.2": PaperSetting(1.2, 3.0, 0.25),
+    "fpdgd-2.3": PaperSetting(2.3, 3.0, 0.5),
+    "fpdgd-4.5": PaperSetting(4.5, 5.0, 0.9),
+    "fpdgd-10": PaperSetting(10.0, 5.0, 1.0),
+}  # [fpdgd, section 4]
+
+
+def paper_noise(name: str, *, n_clients: int, variant: str = "paper") -> PaperNoise:
+    """The published mechanism with a published setting."""
+    if name not in PAPER_SETTINGS:
+        raise ValueError(f"no published setting is called {name!r}; there are {', '.join(PAPER_SETTINGS)}.")
+    setting = PAPER_SETTINGS[name]
+    return PaperNoise(setting.epsilon, setting.sensitivity, n_clients, variant)
+
+
+def published_sensitivity(epsilon: float) -> float:
+    """The Delta that [fpdgd, section 4] used with an epsilon."""
+    for setting in PAPER_SETTINGS.values():
+        if setting.epsilon == epsilon:
+            return setting.sensitivity
+    known = ", ".join(f"{setting.epsilon:g}" for setting in PAPER_SETTINGS.values())
+    raise ValueError(f"epsilon is {epsilon}; Delta was published for {known}. For others give the sensitivity too.")
