@@ -1,0 +1,306 @@
+"""What a whole training guarantees: the noise of all its rounds composed into one (epsilon, delta).
+
+The composition is done by the `dp-accounting` library (of the `lab` extra), with privacy loss distributions (`pld`,
+tight) or Renyi divergences (`rdp`, a bound that is quick and a little larger). From any two of epsilon, noise and
+rounds the third follows. The unit is a client: all its searches and clicks together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hushrank.privacy.noisy_sum import Adjacency, Placement
+from hushrank.privacy.randomised_response import epsilon_bound, total_epsilon
+from hushrank.privacy.renyi import check_delta, check_epsilon
+
+ACCOUNTANTS = ("pld", "rdp")
+SCHEMES = ("poisson", "fixed")
+_CLOSE = 1e-3  # relative; Why: a found noise is on the safe side, and ten trials of a second each bring it this near
+_MOST_ROUNDS = 10**9
+_STEPS, _LEAST_STEP = 2000, 1e-5  # Why: see _pld_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What is composed: one noisy sum of clipped updates per round."""
+
+    mechanism: str  # gaussian (updates clipped in L2) or laplace (in L1)
+    noise_multiplier: float  # standard deviation or scale of the sum's noise / clip norm
+    rounds: int
+    sampling: float = 1.0  # probability that a client is in a round
+    scheme: str = "poisson"  # how they are drawn: poisson, each by a coin of its own, or fixed in number
+    adjacency: str = Adjacency.add_remove  # or replace-one: which two federations must look alike
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in ("gaussian", "laplace"):
+            raise ValueError(f"the mechanism is {self.mechanism!r}, must be gaussian or laplace.")
+        if not 0 < self.noise_multiplier < math.inf:
+            raise ValueError(
+                f"the noise multiplier is {self.noise_multiplier}, must be above 0 and finite: without noise there is "
+                "no guarantee. To run without noise, set privacy=none."
+            )
+        if not 1 <= self.rounds <= _MOST_ROUNDS:
+            raise ValueError(f"rounds is {self.rounds}, must be from 1 to {_MOST_ROUNDS:,}.")
+        if self.scheme not in SCHEMES:
+            raise ValueError(f"the sampling scheme is {self.scheme!r}, must be one of {', '.join(SCHEMES)}.")
+        Adjacency(self.adjacency)
+        _check_sampling(self)
+
+    @property
+    def ratio(self) -> float:
+        """How far one client moves a sum / the noise."""
+        return Adjacency(self.adjacency).factor / self.noise_multiplier
+
+
+def _check_sampling(training: Training) -> None:
+    if not 0 < training.sampling <= 1:
+        raise ValueError(f"sampling is {training.sampling}, must be a probability above 0 and at most 1.")
+    if training.sampling < 1 and training.scheme != "poisson":
+        raise ValueError(
+            "sampling makes epsilon smaller only where each client is drawn by a coin of its own (poisson): in a "
+            "cohort of fixed size one client's place depends on the others. Draw so, or count every round in full "
+            "with sampling 1, which holds however clients are drawn."
+        )
+    if training.sampling < 1 and training.adjacency == Adjacency.replace_one and training.mechanism == "laplace":
+        raise ValueError(
+            "no analysis of sampled Laplace noise for replacing a client is at hand: use adjacency add-remove, "
+            "gaussian noise, or sampling 1."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a training guarantees."""
+
+    training: Training
+    epsilon: float
+    delta: float | None
+    accountant: str
+    found: str  # which of epsilon, noise and rounds followed from the other two
+
+    def as_json(self, *, placement: str = Placement.server, n_honest: int | None = None) -> dict[str, Any]:
+        training = self.training
+        return {
+            "mechanism": training.mechanism,
+            "found": self.found,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "noise_multiplier": training.noise_multiplier,
+            "rounds": training.rounds,
+            "sampling": training.sampling,
+            "scheme": training.scheme,
+            "adjacency": str(training.adjacency),
+            "accountant": self.accountant,
+            "guarantee": describe_account(self, placement=placement, n_honest=n_honest),
+        }
+
+
+def make_account(
+    training: Training,
+    *,
+    epsilon: float | None = None,
+    find: str = "epsilon",
+    delta: float | None,
+    accountant: str = "pld",
+) -> Account:
+    """The missing one of three: `find` epsilon of a training, or the noise or the rounds that an epsilon allows."""
+    if find == "epsilon":
+        return Account(
+            training, training_epsilon(training, delta=delta, accountant=accountant), delta, accountant, find
+        )
+    finders = {"noise": find_noise, "rounds": find_rounds}
+    if find not in finders or epsilon is None:
+        raise ValueError(f"find is {find!r}, must be epsilon, or noise or rounds with an epsilon.")
+    found = finders[find](training, epsilon=epsilon, delta=delta, accountant=accountant)
+    return Account(found, training_epsilon(found, delta=delta, accountant=accountant), delta, accountant, find)
+
+
+def describe_account(account: Account, *, placement: str = Placement.server, n_honest: int | None = None) -> str:
+    """In plain words: how much, of what, against whom, over how many rounds."""
+    training, epsilon = account.training, account.epsilon
+    slack = "" if account.delta is None else f", except with probability {account.delta:g}"
+    times = f"{math.exp(epsilon):.4g} times" if epsilon < 20 else "no useful number of times"
+    return (
+        f"differential privacy of one client, that is of all its searches and clicks together, over all "
+        f"{training.rounds} rounds: epsilon {epsilon:.4g}, delta {account.delta or 0:g}. Whatever is concluded from "
+        f"what is published becomes at most {times} as likely by {Adjacency(training.adjacency).words}{slack}. "
+        f"{_describe_sampling(training)} {describe_observers(placement, n_honest)}"
+    )
+
+
+def _describe_sampling(training: Training) -> str:
+    if training.sampling == 1:
+        return "Every round counts in full, whoever knows that the client took part."
+    return (
+        f"Each client is in a round with probability {training.sampling:g}, by a coin of its own, and this counts only "
+        "against those who do not learn who was."
+    )
+
+
+def describe_observers(placement: str, n_honest: int | None = None) -> str:
+    """Against whom the noise on the sum protects, and against whom not."""
+    if placement == Placement.server:
+        return (
+            "It holds against everybody who sees the published rankers, all of them, other clients included; not "
+            "against the server, which sees single updates and adds the noise."
+        )
+    return (
+        f"It holds against everybody who sees only sums of updates, the server included if a secure sum hides single "
+        f"ones, as long as {n_honest or 'the stated number of'} clients add their noise honestly; not against whoever "
+        "sees single updates."
+    )
+
+
+def training_epsilon(training: Training, *, delta: float | None, accountant: str = "pld") -> float:
+    """epsilon of the whole training. delta None: pure epsilon, which only Laplace noise in every round has."""
+    if accountant not in ACCOUNTANTS:
+        raise ValueError(f"the accountant is {accountant!r}, must be one of {', '.join(ACCOUNTANTS)}.")
+    if delta is None:
+        return _pure_epsilon(training)
+    check_delta(delta)
+    if accountant == "rdp":
+        return _rdp_epsilon(training, delta)
+    if training.mechanism == "gaussian" and training.sampling == 1:
+        return gaussian_epsilon(training.ratio * math.sqrt(training.rounds), delta=delta)
+    return _pld_epsilon(training, delta)
+
+
+def gaussian_epsilon(ratio: float, *, delta: float) -> float:
+    """epsilon of one Gaussian mechanism, exactly [balle2018, Theorem 8]; T of them are one of ratio * sqrt(T)."""
+    return float(_library().get_epsilon_gaussian(1.0 / ratio, delta))
+
+
+def _pure_epsilon(training: Training) -> float:
+    """Laplace noise: T ratio, or T ln(1 + q (e^ratio - 1)) with sampling."""
+    if training.mechanism != "laplace":
+        raise ValueError("give delta, well below 1 / clients (for instance 1e-5): Gaussian noise has no pure epsilon.")
+    return training.rounds * math.log1p(training.sampling * math.expm1(training.ratio))
+
+
+def _rdp_epsilon(training: Training, delta: float) -> float:
+    library = _library()
+    if training.sampling < 1 and (training.mechanism == "laplace" or training.adjacency == Adjacency.replace_one):
+        raise ValueError("the rdp accountant knows sampling for gaussian noise and add-remove only: use pld.")
+    # Why the ratio and not the library's own relation: it takes a Gaussian's sensitivity to be 1 whatever the relation.
+    event = {"gaussian": library.GaussianDpEvent, "laplace": library.LaplaceDpEvent}[training.mechanism](
+        1.0 / training.ratio
+    )
+    if training.sampling < 1:
+        event = library.PoissonSampledDpEvent(training.sampling, event)
+    composed = library.rdp.RdpAccountant().compose(event, training.rounds).get_epsilon(delta)
+    return min(float(composed), _pure_epsilon(training)) if training.mechanism == "laplace" else float(composed)
+
+
+def _pld_epsilon(training: Training, delta: float) -> float:
+    """Why a step of 1/2,000 of about epsilon: it errs by about as little, upwards only; the library's fixed one takes
+    ten times as long for usual epsilons and all memory for large ones.
+    """
+    rough, found = math.inf, _rough_epsilon(training, delta)
+    while found < rough / 2 and rough > _LEAST_STEP * _STEPS:
+        rough = found
+        found = _gridded_epsilon(training, delta, step=max(rough / _STEPS, _LEAST_STEP))
+    return found
+
+
+def _gridded_epsilon(training: Training, delta: float, *, step: float) -> float:
+    library = _library()
+    make = {
+        "gaussian": library.pld.privacy_loss_distribution.from_gaussian_mechanism,
+        "laplace": library.pld.privacy_loss_distribution.from_laplace_mechanism,
+    }[training.mechanism]
+    options: dict[str, Any] = {"sampling_prob": training.sampling, "value_discretization_interval": step}
+    if training.sampling < 1 and training.adjacency == Adjacency.replace_one:
+        relation = library.NeighboringRelation.REPLACE_ONE  # the library doubles what one client moves
+        distribution = make(training.noise_multiplier, neighboring_relation=relation, **options)
+    else:
+        distribution = make(1.0 / training.ratio, **options)
+    return float(distribution.self_compose(training.rounds).get_epsilon_for_delta(delta))
+
+
+def _rough_epsilon(training: Training, delta: float) -> float:
+    """About how large, in a moment."""
+    if training.mechanism == "laplace":
+        return min(_pure_epsilon(training), _rdp_epsilon(replace(training, sampling=1.0), delta))
+    return _rdp_epsilon(replace(training, noise_multiplier=1 / training.ratio, adjacency=Adjacency.add_remove), delta)
+
+
+def find_noise(training: Training, *, epsilon: float, delta: float | None, accountant: str = "pld") -> Training:
+    """The training with the least noise multiplier that keeps to epsilon; its own is not looked at."""
+    check_epsilon(epsilon)
+
+    def keeps(noise: float) -> bool:
+        spent = training_epsilon(replace(training, noise_multiplier=noise), delta=delta, accountant=accountant)
+        return spent <= epsilon
+
+    def roughly_keeps(noise: float) -> bool:
+        return delta is None or _rough_epsilon(replace(training, noise_multiplier=noise), delta) <= epsilon
+
+    guess = _find_least(roughly_keeps, 1.0, stride=2.0) if delta is not None else 1.0
+    return replace(training, noise_multiplier=_find_least(keeps, guess, stride=1.1))
+
+
+def find_rounds(training: Training, *, epsilon: float, delta: float | None, accountant: str = "pld") -> Training:
+    """The training with the most rounds that keep to epsilon; its own are not looked at."""
+    check_epsilon(epsilon)
+
+    def spent(rounds: int) -> float:
+        return training_epsilon(replace(training, rounds=rounds), delta=delta, accountant=accountant)
+
+    def roughly_keeps(rounds: int) -> bool:
+        return delta is None or _rough_epsilon(replace(training, rounds=rounds), delta) <= epsilon
+
+    guess = _find_most(roughly_keeps, 1) if delta is not None else 1
+    found = _find_most(lambda rounds: spent(rounds) <= epsilon, max(guess, 1))
+    if found == 0:
+        raise ValueError(f"one round alone spends epsilon {spent(1):.4g}, more than {epsilon:g}: add noise.")
+    return replace(training, rounds=found)
+
+
+def _find_least(keeps: Callable[[float], bool], guess: float, *, stride: float) -> float:
+    """The least number that keeps, to within _CLOSE and never less; whatever is larger keeps too."""
+    good = guess
+    while not keeps(good):
+        good *= stride
+    bad = good / stride
+    while keeps(bad):
+        good, bad = bad, bad / stride
+    while good / bad - 1 > _CLOSE:
+        middle = math.sqrt(good * bad)
+        good, bad = (middle, bad) if keeps(middle) else (good, middle)
+    return good
+
+
+def _find_most(keeps: Callable[[int], bool], guess: int) -> int:
+    """The largest whole number that keeps, at most _MOST_ROUNDS, 0 if none does; whatever is smaller keeps too."""
+    good, bad, at, stride = 0, _MOST_ROUNDS + 1, guess, max(1, guess // 16)
+    while bad - good > 1:
+        good, bad = (at, bad) if keeps(at) else (good, at)
+        at = good + stride if bad > _MOST_ROUNDS else bad - stride if good == 0 else (good + bad) // 2
+        at, stride = min(max(at, good + 1), bad - 1), 2 * stride
+    return good
+
+
+def responses_epsilon(p: float, n_values: int, *, n_responses: int, delta: float) -> float:
+    """epsilon of all randomised responses of one client together, by Renyi divergences: less than their sum when many.
+
+    Why not the library's loss distributions: its accountant (0.6.0) counts repeated responses once.
+    """
+    check_delta(delta)
+    basic = total_epsilon(epsilon_bound(p, n_values), n_interactions=n_responses)
+    if math.isinf(basic):
+        return basic
+    library = _library()
+    event = library.RandomizedResponseDpEvent((1.0 - p) * n_values / (n_values - 1), n_values)
+    accountant = library.rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
+    return min(basic, float(accountant.compose(event, n_responses).get_epsilon(delta)))
+
+
+def _library() -> Any:
+    try:
+        import dp_accounting
+    except ImportError as error:
+        raise ValueError("composition needs the package dp-accounting: pip install 'hushrank[lab]'.") from error
+    return dp_accounting
