@@ -1,0 +1,325 @@
+"""What a client has spent in a federation: an append-only file, a chain of hashes, checked before the client answers.
+
+A client *reserves* a round first: the entry is on the disk before the answer leaves. So a process killed at any moment
+never under-counts: what was reserved counts as spent, answered or not, and a last line that was cut off while it was
+written counts as the dearest entry. Each line holds the hash of the line before, so a file that was edited, or lost
+lines in its middle, is refused. Lines missing at the *end* leave a good chain: `compare_length` notices them by the
+server's own count. Whoever rolls back this file and the server's count together is not noticed, and the file's owner
+can write a new chain: the ledger protects its owner from accidents, not from themselves.
+
+No query, document or click is in it, and no time: only round numbers and what they cost. Standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hushrank.privacy.noisy_sum import Adjacency
+from hushrank.privacy.renyi import Spend, check_delta, check_epsilon, composed_epsilon
+
+FORMAT = 1
+_START = "0" * 64  # stands where the header's previous hash would
+_MOST_LEFT = 10**6
+
+
+class BudgetSpentError(ValueError):
+    """The client may not answer any more."""
+
+
+class LedgerError(ValueError):
+    """The file does not say what was spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a client is willing to spend in a federation: the header of its ledger."""
+
+    federation: str
+    client: str  # as the federation knows it
+    epsilon: float  # for all rounds together
+    delta: float | None  # None: pure epsilon, without Gaussian noise
+    price: Spend  # of one round, as agreed on joining
+    adjacency: str = Adjacency.add_remove
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if self.delta is not None:
+            check_delta(self.delta)
+        Adjacency(self.adjacency)
+        if not (self.federation and self.client):
+            raise ValueError("a ledger needs the names of the federation and of the client.")
+        alone = composed_epsilon([self.price], delta=self.delta)
+        if alone > self.epsilon:
+            raise ValueError(
+                f"one round alone spends epsilon {alone:.4g}, more than the budget of {self.epsilon:g}: this client "
+                "could never answer. Ask the federation for more noise, or allow more."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One round that was reserved."""
+
+    round: int | None  # None: cut off while it was written, so nobody knows
+    spend: Spend
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A verified file."""
+
+    budget: Budget
+    entries: tuple[Entry, ...]  # a line that was cut off is among them
+    head: str  # hash of the last whole line
+    n_bytes: int  # of whole lines
+    is_torn: bool  # the last line was cut off; the next reservation repairs it
+
+    @property
+    def epsilon_spent(self) -> float:
+        return composed_epsilon([entry.spend for entry in self.entries], delta=self.budget.delta)
+
+    @property
+    def dearest(self) -> Spend:
+        spends = {self.budget.price, *(entry.spend for entry in self.entries)}
+        return max(spends, key=lambda spend: (composed_epsilon([spend], delta=self.budget.delta), repr(spend)))
+
+
+def open_ledger(path: Path, budget: Budget) -> Ledger:
+    """The client's ledger for a federation, made if there is none; one made for another budget is refused."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        is_new = True
+    except FileExistsError:
+        is_new = False
+    with _locked(path, writing=True) as file:
+        content = file.read()
+        if b"\n" not in content:  # Why: nothing can have been reserved, but a cut-off line counts all the same
+            header = _seal(_header(budget), _START)
+            torn = b"" if is_new and not content else _seal(_entry(1, Entry(None, budget.price)), _hash_of(header))
+            _write_at(file, 0, header + torn)
+            _flush_directory(path.parent)
+            content = header + torn
+        ledger = _verify(content, path)
+    if ledger.budget != budget:
+        raise LedgerError(f"{path} was made for {ledger.budget}, not for {budget}. Budgets are not changed in place.")
+    return ledger
+
+
+def read_ledger(path: Path) -> Ledger:
+    """What the file says, verified from its first line to its last."""
+    with _locked(path, writing=False) as file:
+        return _verify(file.read(), path)
+
+
+def reserve_round(path: Path, *, round: int, spend: Spend | None = None) -> Ledger:
+    """Count one answer as spent, on the disk, before it is given; spend None: the price agreed on joining.
+
+    Answering the same round again with new noise is a new answer and is reserved again; sending the same bytes again
+    is not. Raises BudgetSpentError, and reserves nothing, where it would exceed the budget.
+    """
+    if round < 0:
+        raise ValueError(f"round is {round}, must be at least 0.")
+    with _locked(path, writing=True) as file:
+        ledger = _repair(file, _verify(file.read(), path))
+        spend = spend or ledger.budget.price
+        check_budget(ledger, spend)
+        return _append(file, ledger, Entry(round, spend))
+
+
+def check_budget(ledger: Ledger, spend: Spend) -> None:
+    """Refuse an answer that the budget does not cover, and say so."""
+    spent = ledger.epsilon_spent
+    after = composed_epsilon([*(entry.spend for entry in ledger.entries), spend], delta=ledger.budget.delta)
+    if after > ledger.budget.epsilon:
+        raise BudgetSpentError(
+            f"the privacy budget for {ledger.budget.federation} is used up: epsilon {spent:.4g} of "
+            f"{ledger.budget.epsilon:g} was spent in {len(ledger.entries)} rounds, one more would make {after:.4g}. "
+            "This client answers no more."
+        )
+
+
+def compare_length(ledger: Ledger, server_count: int) -> None:
+    """Refuse a ledger that knows of fewer answers than the server accepted: an older copy took its place.
+
+    More entries than the server counts are usual: reserved, but never arrived. A rollback of both is out of scope.
+    """
+    if server_count > len(ledger.entries):
+        raise LedgerError(
+            f"the ledger for {ledger.budget.federation} has {len(ledger.entries)} entries, but the server accepted "
+            f"{server_count} updates of this client: the file was rolled back. Restore the newer one; this client "
+            "answers no more until then."
+        )
+
+
+def count_rounds_left(ledger: Ledger) -> int:
+    """How many more answers the budget covers, at the price agreed on joining (at most a million)."""
+    price, spends = ledger.budget.price, [entry.spend for entry in ledger.entries]
+
+    def covers(n: int) -> bool:
+        more = Spend(price.mechanism, price.ratio, price.times * n)
+        return composed_epsilon([*spends, more], delta=ledger.budget.delta) <= ledger.budget.epsilon
+
+    few, many = 0, 1
+    while many < _MOST_LEFT and covers(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if covers(middle) else (few, middle)
+    return min(few, _MOST_LEFT)
+
+
+def describe_ledger(ledger: Ledger) -> dict[str, Any]:
+    """As JSON: what was spent, and what is left."""
+    budget, spent = ledger.budget, ledger.epsilon_spent
+    return {
+        "federation": budget.federation,
+        "client": budget.client,
+        "epsilon_budget": budget.epsilon,
+        "epsilon_spent": spent,
+        "delta": budget.delta,
+        "adjacency": str(budget.adjacency),
+        "entries": len(ledger.entries),
+        "rounds_left": count_rounds_left(ledger),
+        "chain": "intact, last line cut off and counted as spent" if ledger.is_torn else "intact",
+        "head": ledger.head,
+        "rounds": [{"round": entry.round, **asdict(entry.spend)} for entry in ledger.entries],
+    }
+
+
+def _repair(file: BinaryIO, ledger: Ledger) -> Ledger:
+    """Write the charge for a cut-off line in its place.
+
+    Why over it and not after cutting it away: killed in between, the file must not end as if nothing had happened.
+    """
+    if not ledger.is_torn:
+        return ledger
+    whole = Ledger(ledger.budget, ledger.entries[:-1], ledger.head, ledger.n_bytes, is_torn=False)
+    return _append(file, whole, ledger.entries[-1])
+
+
+def _append(file: BinaryIO, ledger: Ledger, entry: Entry) -> Ledger:
+    line = _seal(_entry(len(ledger.entries) + 1, entry), ledger.head)
+    _write_at(file, ledger.n_bytes, line)
+    n_bytes = ledger.n_bytes + len(line)
+    return Ledger(ledger.budget, (*ledger.entries, entry), _hash_of(line), n_bytes, is_torn=False)
+
+
+def _write_at(file: BinaryIO, place: int, content: bytes) -> None:
+    """On the disk when this returns."""
+    file.seek(place)
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
+    file.truncate()
+    os.fsync(file.fileno())
+
+
+def _verify(content: bytes, path: Path) -> Ledger:
+    *lines, tail = content.split(b"\n")
+    if lines and not tail and b"\0" in lines[-1]:  # Why: after a power cut, blocks that were never written are zeros
+        tail = lines.pop()
+    if not lines:
+        raise LedgerError(f"{path} has no whole first line: it is no ledger, or was cut off while it was made.")
+    budget = _parse_header(_unseal(lines[0], _START, path, 1), path)
+    head, entries = _hash_of(lines[0]), []
+    for number, line in enumerate(lines[1:], start=1):
+        entries.append(_parse_entry(_unseal(line, head, path, number + 1), number, path))
+        head = _hash_of(line)
+    n_bytes = sum(len(line) + 1 for line in lines)
+    ledger = Ledger(budget, tuple(entries), head, n_bytes, is_torn=False)
+    if not tail:
+        return ledger
+    return Ledger(budget, (*entries, Entry(None, ledger.dearest)), head, n_bytes, is_torn=True)
+
+
+def _seal(fields: dict[str, Any], previous: str) -> bytes:
+    """One line: the fields, the hash of the line before, and SHA-256 over that hash and the canonical fields."""
+    digest = hashlib.sha256(previous.encode() + _canonical(fields)).hexdigest()
+    return _canonical({**fields, "previous": previous, "hash": digest}) + b"\n"
+
+
+def _unseal(line: bytes, previous: str, path: Path, number: int) -> dict[str, Any]:
+    """The fields of a line that stands where it should and is as it was written."""
+    try:
+        fields = json.loads(line)
+        named = fields.pop("previous")
+        fields.pop("hash")
+        is_as_written = _seal(fields, named).rstrip(b"\n") == line
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise LedgerError(f"{path}, line {number}: this is no line of a ledger; the file was damaged.") from error
+    if not is_as_written:
+        raise LedgerError(f"{path}, line {number}: its hash does not fit; the line was edited after it was written.")
+    if named != previous:
+        raise LedgerError(f"{path}, line {number}: it does not follow the line before; lines are missing or swapped.")
+    return dict(fields)
+
+
+def _canonical(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _hash_of(line: bytes) -> str:
+    return str(json.loads(line)["hash"])
+
+
+def _header(budget: Budget) -> dict[str, Any]:
+    return {"ledger": FORMAT, **asdict(budget), "adjacency": str(budget.adjacency)}
+
+
+def _entry(number: int, entry: Entry) -> dict[str, Any]:
+    return {"entry": number, "round": entry.round, **asdict(entry.spend)}
+
+
+def _parse_header(fields: dict[str, Any], path: Path) -> Budget:
+    if fields.pop("ledger", None) != FORMAT:
+        raise LedgerError(f"{path} is no ledger of format {FORMAT}: it was written by another version.")
+    try:
+        return Budget(**{**fields, "price": Spend(**fields["price"])})
+    except (TypeError, KeyError, ValueError) as error:
+        raise LedgerError(f"{path}, line 1: {error}") from error
+
+
+def _parse_entry(fields: dict[str, Any], number: int, path: Path) -> Entry:
+    try:
+        if fields.pop("entry") != number:
+            raise ValueError("entries are not numbered 1, 2, ...")
+        round = fields.pop("round")
+        return Entry(None if round is None else int(round), Spend(**fields))
+    except (TypeError, KeyError, ValueError) as error:
+        raise LedgerError(f"{path}, line {number + 1}: {error}") from error
+
+
+@contextmanager
+def _locked(path: Path, *, writing: bool) -> Iterator[BinaryIO]:
+    """The file, while no other process reads and appends. Closing it releases the lock, as does any death."""
+    with path.open("r+b" if writing else "rb", buffering=0) as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**30)  # Why: a lock on bytes that are never used does not keep others from reading
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+            file.seek(0)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
+        yield file
+
+
+def _flush_directory(directory: Path) -> None:
+    """A new file's name on the disk too."""
+    if sys.platform == "win32":  # Why: it has no such call, and journals names by itself
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
