@@ -150,7 +150,7 @@ def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
 
 
 def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
-    """Ours lower by less than the margin in every pair: one-sided paired t-tests; p is the largest, as all must hold."""
+    """Ours lower by less than the margin in every pair: one-sided paired t-tests; p is the largest."""
     shifted = [paired_t_test([a + margin for a in ours], theirs) for ours, theirs in (pair.aligned() for pair in pairs)]
     ps = [test.p / 2 if test.mean_difference > 0 else 1 - test.p / 2 for test in shifted]
     words = [f"{pair.name} {test.mean_difference - margin:+.4f}" for pair, test in zip(pairs, shifted, strict=True)]

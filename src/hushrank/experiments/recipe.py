@@ -265,14 +265,14 @@ def check_recipe(recipe: Recipe) -> None:
     check_offline(recipe)
 
 
-_OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
+OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
 
 
 def check_offline(recipe: Recipe) -> None:
     """A ranker trained on labels has data and, for its metrics, users; nothing else to set."""
     if recipe.is_offline:
         for key in KEYS:
-            if key not in _OF_OFFLINE and getattr(recipe, key) != getattr(NAMED[recipe.recipe], key):
+            if key not in OF_OFFLINE and getattr(recipe, key) != getattr(NAMED[recipe.recipe], key):
                 raise ValueError(f"{key} is for learning from clicks; recipe {recipe.recipe} learns from labels.")
 
 

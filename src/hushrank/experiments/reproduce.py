@@ -15,11 +15,11 @@ from typing import Any
 
 from hushrank.data.catalog import CATALOG
 from hushrank.experiments.environment import now
-from hushrank.experiments.literature import Claim, PublishedResult, find_result, published_results
+from hushrank.experiments.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.experiments.outcome import Finished, NotHere, Outcome
 from hushrank.experiments.papers import foltr_es, fpdgd, study
 from hushrank.experiments.pool import Job, PoolOptions, run_jobs
-from hushrank.experiments.recipe import change_recipe, hash_recipe, population_of
+from hushrank.experiments.recipe import KEYS, OF_OFFLINE, Recipe, change_recipe, hash_recipe, population_of
 from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial, choose_data
 from hushrank.experiments.rundir import check_format
 from hushrank.files import write_json
@@ -79,8 +79,14 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     result, reproduction = find_reproduction(name)
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
-    trials = [Trial(trial.cell, change_recipe(trial.recipe, options.changes or {})) for trial in trials]
+    trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def change_trial(trial: Trial, changes: Mapping[str, Any]) -> Recipe:
+    """A baseline trained on labels takes what it knows of, and leaves what is about clicks."""
+    known = {k: v for k, v in changes.items() if k in OF_OFFLINE or k not in KEYS or not trial.recipe.is_offline}
+    return change_recipe(trial.recipe, known)
 
 
 def variant_name(name: str, options: ReproduceOptions) -> str:
@@ -204,13 +210,20 @@ def make_rows(prepared: Prepared, outcome: Outcome) -> list[dict[str, Any]]:
                 used.update(near)
                 published = result.rows[near[0]].published if near else None
                 rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": ""})
-    missing = f"needs {', '.join(result.needs)}" if result.needs else "not run on this data"
     rows += [
-        {**row.cell, **beside(None, row.published), "metric": row.metric, "why": missing}
+        {**row.cell, **beside(None, row.published), "metric": row.metric, "why": why_missing(prepared, row, real)}
         for i, row in enumerate(result.rows)
         if i not in used
     ]
     return rows
+
+
+def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) -> str:
+    """Why there is no number of ours beside a published one."""
+    data = row.cell.get("data")
+    if data is not None and data not in real.values():
+        return f"not run on {data}"
+    return f"needs {', '.join(prepared.result.needs)}" if prepared.reproduction.left_out else "not a trial of ours"
 
 
 def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[str, Any]:
