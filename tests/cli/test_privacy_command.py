@@ -1,15 +1,22 @@
-"""`hushrank privacy`: what a setting guarantees, and Table 2 of [foltr-es] as JSON."""
+"""`hushrank privacy`: what a setting guarantees, what was spent, and Table 2 of [foltr-es] as JSON."""
 
 from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from hushrank.cli.privacy import app
+from hushrank.privacy.ledger import Budget, open_ledger, reserve_round
+from hushrank.privacy.renyi import Spend
+
+GAUSSIAN = ("epsilon", "--mechanism", "gaussian")
 
 
 def output(*words: str) -> str:
@@ -43,9 +50,71 @@ def test_without_lies_epsilon_is_null_and_no_guarantee_is_given() -> None:
     assert "epsilon per interaction\tinfinite" in output("epsilon", "--p", "1")
 
 
-def test_laplace_noise_of_an_epsilon() -> None:
-    found = answer("epsilon", "--mechanism", "laplace", "--epsilon", "2", "--high", "3")
+def test_laplace_noise_on_rewards_of_an_epsilon() -> None:
+    found = answer("epsilon", "--mechanism", "laplace-reward", "--epsilon", "2", "--high", "3")
     assert found["scale"] == 3 / 2 and found["sent"] == [-15, 18]
+
+
+def test_any_two_of_epsilon_noise_and_rounds_give_the_third() -> None:
+    found = answer(*GAUSSIAN, "--epsilon", "1", "--rounds", "50", "--delta", "1e-5")
+    assert found["found"] == "noise" and found["noise_multiplier"] == pytest.approx(26.38, rel=2e-3)
+    noise = str(found["noise_multiplier"])
+    assert 0.99 < answer(*GAUSSIAN, "--noise", noise, "--rounds", "50")["epsilon"] <= 1.0  # delta 1e-5 by default
+    assert answer(*GAUSSIAN, "--noise", noise, "--epsilon", "1")["rounds"] == 50
+    laplace = answer("epsilon", "--mechanism", "laplace", "--noise", "100", "--rounds", "30")
+    assert laplace["epsilon"] == pytest.approx(0.3) and laplace["delta"] is None
+
+
+def test_adjacency_sampling_and_accountant_are_said() -> None:
+    words = (*GAUSSIAN, "--noise", "4", "--rounds", "2", "--clients", "1000")
+    plain = answer(*words)
+    replaced = answer(*words, "--adjacency", "replace-one", "--accountant", "rdp")
+    assert plain["adjacency"] == "add-remove" and plain["accountant"] == "pld"
+    assert replaced["epsilon"] > 2 * plain["epsilon"] and "replacing one client" in replaced["guarantee"]
+    sampled = answer(*words, "--sampling", "0.1")
+    assert sampled["epsilon"] < plain["epsilon"] / 5 and sampled["sampling"] == 0.1
+    assert "not against the server" in plain["guarantee"]
+    assert "as long as 900 clients add their noise" in answer(*words, "--honest", "900")["guarantee"]
+    assert "adjacency\tadd-remove" in output(*words) and "delta\t1e-05" in output(*words)
+
+
+def test_responses_compose_and_a_total_gives_p_or_rounds() -> None:
+    found = answer("epsilon", "--p", "0.25", "--interactions", "4", "--rounds", "25", "--delta", "1e-5")
+    assert found["epsilon_total_rdp"] < found["epsilon_total"] == pytest.approx(100 * math.log(0.25 * 10 / 0.75))
+    rounds = answer("epsilon", "--total", "10", "--p", "0.25", "--interactions", "4")["rounds"]
+    assert rounds == math.floor(10 / 4 / math.log(0.25 * 10 / 0.75))
+    p = answer("epsilon", "--total", "8", "--interactions", "4", "--rounds", "2")["p"]
+    assert p == pytest.approx(math.e / (math.e + 10), rel=2e-3)  # epsilon 1 for each interaction
+    composed = answer("epsilon", "--total", "20", "--p", "0.12", "--delta", "1e-5")["rounds"]
+    assert composed > 20 / math.log(0.12 * 10 / 0.88)
+
+
+@pytest.fixture
+def ledger_file(tmp_path: Path) -> Path:
+    path = tmp_path / "spent.jsonl"
+    open_ledger(path, Budget("library search", "client 7", 1.0, 1e-5, Spend("gaussian", 1 / 30)))
+    for round in range(3):
+        reserve_round(path, round=round)
+    return path
+
+
+def test_a_ledger_shows_what_was_spent_and_that_its_chain_is_intact(ledger_file: Path) -> None:
+    found = answer("ledger", str(ledger_file))
+    assert found["entries"] == 3 and 0 < found["epsilon_spent"] < 1 and found["chain"] == "intact"
+    assert [each["round"] for each in found["rounds"]] == [0, 1, 2]
+    assert set(answer("ledger", str(ledger_file), "--verify", "--accepted", "3")) == {"chain", "entries", "head"}
+    assert "federation\tlibrary search" in output("ledger", str(ledger_file))
+
+
+def test_a_broken_or_rolled_back_ledger_is_one_line_and_an_error(ledger_file: Path) -> None:
+    with pytest.raises(ValueError, match="the server accepted 4 updates of this client: the file was rolled back"):
+        output("ledger", str(ledger_file), "--accepted", "4")
+    ledger_file.write_bytes(ledger_file.read_bytes().replace(b'"round":1', b'"round":5'))
+    with pytest.raises(ValueError, match="line 3: its hash does not fit"):
+        output("ledger", str(ledger_file), "--verify")
+    command = [sys.executable, "-m", "hushrank", "privacy", "ledger", str(ledger_file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and done.stdout == ""
 
 
 def test_table_2_of_the_paper() -> None:
@@ -71,8 +140,26 @@ def test_lists_of_another_length_have_no_published_values() -> None:
         (("epsilon", "--p", "0.9", "--epsilon", "2"), "one of the two"),
         (("epsilon", "--p", "0.05"), r"p is 0.05, must be above 1/n = 0.09091"),
         (("epsilon", "--p", "1.5"), r"p is 1.5, must be above .* and at most 1"),
-        (("epsilon", "--mechanism", "laplace"), "give epsilon: Laplace noise follows from it"),
-        (("epsilon", "--mechanism", "laplace", "--p", "0.9"), "p belongs to randomised-response"),
+        (("epsilon", "--mechanism", "laplace-reward"), "give epsilon: Laplace noise follows from it"),
+        (("epsilon", "--mechanism", "laplace-reward", "--p", "0.9"), "p belongs to randomised-response"),
+        (("epsilon", "--mechanism", "gaussian", "--p", "0.9"), "p and total belong to randomised-response"),
+        (("epsilon", "--noise", "2"), "noise is for updates"),
+        (("epsilon", "--total", "2"), "give two of total, p and rounds"),
+        (("epsilon", "--total", "2", "--epsilon", "1"), "not both"),
+        (("epsilon", "--total", "1", "--p", "0.9"), "one round alone spends more than epsilon 1"),
+        (("epsilon", "--p", "0.9", "--rounds", "0"), "rounds is 0, must be at least 1"),
+        ((*GAUSSIAN, "--rounds", "5"), "give two of epsilon, noise and rounds"),
+        ((*GAUSSIAN, "--epsilon", "1", "--noise", "1", "--rounds", "5"), "give two of epsilon, noise and rounds"),
+        ((*GAUSSIAN, "--epsilon", "0", "--rounds", "5"), "epsilon is 0.0, must be above 0"),
+        ((*GAUSSIAN, "--noise", "0", "--rounds", "5"), "noise multiplier is 0.0, must be above 0"),
+        ((*GAUSSIAN, "--noise", "1", "--rounds", "0"), "rounds is 0, must be from 1"),
+        ((*GAUSSIAN, "--noise", "1", "--rounds", "5", "--delta", "0"), "delta is 0.0, must be above 0"),
+        ((*GAUSSIAN, "--noise", "1", "--rounds", "5", "--clients", "9", "--delta", "0.2"), "more than 1 / clients"),
+        ((*GAUSSIAN, "--noise", "1", "--rounds", "5", "--clients", "0"), "clients is 0, must be at least 1"),
+        (
+            (*GAUSSIAN, "--noise", "1", "--rounds", "5", "--sampling", "0.1", "--scheme", "fixed"),
+            "only where each client is drawn by a coin of its own",
+        ),
         (("table", "foltr-es.table3"), r"no table about privacy is called 'foltr-es.table3'; there is foltr-es.table2"),
     ],
 )

@@ -282,3 +282,14 @@ def test_other_misuse_is_refused() -> None:
 def test_exact_epsilon_of_one_gaussian_by_the_second_accountant() -> None:
     for ratio in (0.1, 1.0, 5.0):
         assert gaussian_delta(gaussian_epsilon(ratio, delta=DELTA), ratio) == pytest.approx(DELTA, rel=1e-6)
+
+
+@pytest.mark.parametrize("sampling", [1.0, 0.1])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [1e-4, 1e8])
+def test_extremes_are_answered_at_once_and_without_a_warning(
+    mechanism: str, sampling: float, noise: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    epsilon = training_epsilon(Training(mechanism, noise, 1000, sampling=sampling), delta=DELTA)
+    assert epsilon > 1e6 if noise < 1 else epsilon < 1e-4
+    assert capfd.readouterr() == ("", "")

@@ -1,9 +1,10 @@
-"""`hushrank privacy`: epsilon, table."""
+"""`hushrank privacy`: epsilon, table, ledger."""
 
 from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,48 +12,163 @@ import typer
 from hushrank.cli.output import print_json
 
 app = typer.Typer(
-    help="What a setting guarantees, and what it really gives.", rich_markup_mode=None, no_args_is_help=True
+    help="What a setting guarantees, and what has been spent.", rich_markup_mode=None, no_args_is_help=True
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_DELTA = 1e-5  # of Gaussian noise, unless given
 
 
 class Mechanism(StrEnum):
-    """How rewards are privatised."""
+    """What is privatised, and how."""
 
-    responses = "randomised-response"
+    gaussian = "gaussian"
     laplace = "laplace"
+    responses = "randomised-response"
+    rewards = "laplace-reward"
+
+
+class Adjacency(StrEnum):
+    """Which two federations must look alike."""
+
+    add_remove = "add-remove"
+    replace_one = "replace-one"
 
 
 @app.command()
 def epsilon(
-    mechanism: Annotated[Mechanism, typer.Option(help="How rewards are privatised.")] = Mechanism.responses,
-    p: Annotated[float | None, typer.Option("--p", help="Probability of the truth; gives epsilon.")] = None,
-    values: Annotated[int, typer.Option(help="Values that the reward can take; MaxRR@10 has 11.")] = 11,
-    epsilon: Annotated[float | None, typer.Option(help="Wanted for one interaction; gives p, or the noise.")] = None,
-    low: Annotated[float, typer.Option(help="Laplace: the lowest reward.")] = 0.0,
-    high: Annotated[float, typer.Option(help="Laplace: the highest reward.")] = 1.0,
-    interactions: Annotated[int, typer.Option(help="Per client and round.")] = 1,
-    rounds: Annotated[int, typer.Option(help="In which a client takes part.")] = 1,
+    mechanism: Annotated[
+        Mechanism, typer.Option(help="Noise on sums of updates (gaussian, laplace), or on each reward (the others).")
+    ] = Mechanism.responses,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Wanted: of the whole training; of one interaction for rewards.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Updates: deviation or scale of the sum's noise / clip norm.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="In which a client takes part.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability without a promise; 1e-5 for gaussian, else none: pure epsilon.")
+    ] = None,
+    sampling: Annotated[float, typer.Option(help="Updates: probability that a client is in a round.")] = 1.0,
+    scheme: Annotated[str, typer.Option(help="How clients are drawn: poisson or fixed (in number).")] = "poisson",
+    clients: Annotated[int | None, typer.Option(help="In the federation; delta must be below 1 / clients.")] = None,
+    honest: Annotated[
+        int | None, typer.Option(help="Updates: clients that share the noise among them; default: the server adds it.")
+    ] = None,
+    adjacency: Annotated[
+        Adjacency, typer.Option(help="Updates: which two federations must look alike.")
+    ] = Adjacency.add_remove,
+    accountant: Annotated[str, typer.Option(help="Updates: pld (tight) or rdp (a bound).")] = "pld",
+    p: Annotated[float | None, typer.Option("--p", help="Responses: probability of the truth.")] = None,
+    total: Annotated[float | None, typer.Option(help="Responses: epsilon of all; gives p, or the rounds.")] = None,
+    values: Annotated[int, typer.Option(help="Responses: values of a reward; MaxRR@10 has 11.")] = 11,
+    low: Annotated[float, typer.Option(help="Laplace-reward: the lowest reward.")] = 0.0,
+    high: Annotated[float, typer.Option(help="Laplace-reward: the highest reward.")] = 1.0,
+    interactions: Annotated[int, typer.Option(help="Rewards: per client and round.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a p guarantees or an epsilon needs.
+    """Show what a setting guarantees, or what a wanted epsilon needs.
 
-    Interactions and rounds add up: the total is what one client spends.
+    Updates: any two of --epsilon, --noise and --rounds give the third. Rewards: p or epsilon of one interaction gives
+    the other; interactions and rounds add up to what one client spends.
     """
-    from hushrank.privacy.laplace_reward import explain_noise
-    from hushrank.privacy.randomised_response import explain_responses
+    if mechanism in (Mechanism.gaussian, Mechanism.laplace):
+        if p is not None or total is not None:
+            raise ValueError("p and total belong to randomised-response; noise on updates is given by --noise.")
+        from hushrank.privacy.accounting import explain_training
 
-    if mechanism is Mechanism.responses:
-        found = explain_responses(p=p, epsilon=epsilon, n_values=values, n_interactions=interactions, rounds=rounds)
-    elif p is not None:
-        raise ValueError("p belongs to randomised-response; Laplace noise follows from epsilon and the range.")
+        found = explain_training(
+            mechanism,
+            epsilon=epsilon,
+            noise_multiplier=noise,
+            rounds=rounds,
+            delta=_DELTA if delta is None and mechanism is Mechanism.gaussian else delta,
+            n_clients=clients,
+            n_honest=honest,
+            accountant=accountant,
+            sampling=sampling,
+            scheme=scheme,
+            adjacency=str(adjacency),
+        )
     else:
-        found = explain_noise(low=low, high=high, epsilon=epsilon, n_interactions=interactions, rounds=rounds)
+        if noise is not None:
+            raise ValueError("noise is for updates (gaussian, laplace); rewards are hidden by p or epsilon.")
+        if mechanism is Mechanism.responses:
+            found = _explain_responses(p, epsilon, total, values, interactions, rounds, delta)
+        else:
+            found = _explain_rewards(p, epsilon, low, high, interactions, rounds)
     if as_json:
         print_json(found)
     else:
         _print_lines(found)
+
+
+def _explain_responses(
+    p: float | None,
+    epsilon: float | None,
+    total: float | None,
+    values: int,
+    interactions: int,
+    rounds: int | None,
+    delta: float | None,
+) -> dict[str, Any]:
+    from hushrank.privacy.randomised_response import explain_responses
+
+    if total is not None:
+        from hushrank.privacy.accounting import find_responses
+
+        if epsilon is not None:
+            raise ValueError("give total, of all interactions, or epsilon, of one: not both.")
+        p, rounds = find_responses(
+            total=total, p=p, rounds=rounds, n_values=values, n_interactions=interactions, delta=delta
+        )
+    found = explain_responses(
+        p=p, epsilon=epsilon, n_values=values, n_interactions=interactions, rounds=1 if rounds is None else rounds
+    )
+    if delta is None:
+        return found
+    from hushrank.privacy.accounting import explain_together
+
+    return {**found, **explain_together(found, delta=delta)}
+
+
+def _explain_rewards(
+    p: float | None, epsilon: float | None, low: float, high: float, interactions: int, rounds: int | None
+) -> dict[str, Any]:
+    from hushrank.privacy.laplace_reward import explain_noise
+
+    if p is not None:
+        raise ValueError("p belongs to randomised-response; Laplace noise follows from epsilon and the range.")
+    rounds = 1 if rounds is None else rounds
+    return explain_noise(low=low, high=high, epsilon=epsilon, n_interactions=interactions, rounds=rounds)
+
+
+@app.command()
+def ledger(
+    file: Annotated[Path, typer.Argument(help="A client's ledger.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Only say whether the chain of hashes is intact.")] = False,
+    accepted: Annotated[
+        int | None, typer.Option(help="Updates that the server accepted: a rolled-back file is noticed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a client has spent in a federation.
+
+    Every line is verified first; a broken chain is an error that names its place.
+    """
+    from hushrank.privacy.ledger import compare_length, describe_ledger, read_ledger
+
+    read = read_ledger(file)
+    if accepted is not None:
+        compare_length(read, accepted)
+    found = describe_ledger(read)
+    if verify:
+        found = {key: found[key] for key in ("chain", "entries", "head")}
+    if as_json:
+        print_json(found)
+    else:
+        _print_lines({key: value for key, value in found.items() if key != "rounds"})
 
 
 @app.command()
@@ -75,7 +191,8 @@ def table(
 
 def _print_lines(found: dict[str, Any]) -> None:
     for key, value in found.items():
-        shown = "infinite" if value is None else f"{value:.6g}" if isinstance(value, float) else value
+        nothing = "none" if key == "delta" else "infinite"
+        shown = nothing if value is None else f"{value:.6g}" if isinstance(value, float) else value
         typer.echo(f"{key.replace('_', ' ')}\t{shown}")
 
 

@@ -7,20 +7,24 @@ rounds the third follows. The unit is a client: all its searches and clicks toge
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from hushrank.privacy.noisy_sum import Adjacency, Placement
-from hushrank.privacy.randomised_response import epsilon_bound, total_epsilon
+from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
 
 ACCOUNTANTS = ("pld", "rdp")
 SCHEMES = ("poisson", "fixed")
 _CLOSE = 1e-3  # relative; Why: a found noise is on the safe side, and ten trials of a second each bring it this near
 _MOST_ROUNDS = 10**9
-_STEPS, _LEAST_STEP = 2000, 1e-5  # Why: see _pld_epsilon
+_STEPS, _LEAST_STEP, _MEANINGLESS = 2000, 1e-5, 500.0  # Why: see _pld_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,39 @@ def make_account(
     return Account(found, training_epsilon(found, delta=delta, accountant=accountant), delta, accountant, find)
 
 
+def explain_training(
+    mechanism: str,
+    *,
+    epsilon: float | None = None,
+    noise_multiplier: float | None = None,
+    rounds: int | None = None,
+    delta: float | None,
+    n_clients: int | None = None,
+    n_honest: int | None = None,
+    accountant: str = "pld",
+    **options: Any,
+) -> dict[str, Any]:
+    """The missing one of epsilon, noise and rounds, as JSON; options: sampling, scheme, adjacency.
+
+    n_honest: among how many clients the noise is divided; None: the server adds it.
+    """
+    if [epsilon, noise_multiplier, rounds].count(None) != 1:
+        raise ValueError("give two of epsilon, noise and rounds: the third follows from them.")
+    if n_clients is not None and n_clients < 1:
+        raise ValueError(f"clients is {n_clients}, must be at least 1.")
+    if n_clients is not None and delta is not None and delta > 1 / n_clients:
+        raise ValueError(
+            f"delta is {delta:g}, more than 1 / clients = {1 / n_clients:g}: it would allow to publish everything "
+            "about one client at random."
+        )
+    find = "epsilon" if epsilon is None else "noise" if noise_multiplier is None else "rounds"
+    training = Training(
+        mechanism, 1.0 if noise_multiplier is None else noise_multiplier, 1 if rounds is None else rounds, **options
+    )
+    account = make_account(training, epsilon=epsilon, find=find, delta=delta, accountant=accountant)
+    return account.as_json(placement=Placement.server if n_honest is None else Placement.clients, n_honest=n_honest)
+
+
 def describe_account(account: Account, *, placement: str = Placement.server, n_honest: int | None = None) -> str:
     """In plain words: how much, of what, against whom, over how many rounds."""
     training, epsilon = account.training, account.epsilon
@@ -170,14 +207,17 @@ def training_epsilon(training: Training, *, delta: float | None, accountant: str
 
 def gaussian_epsilon(ratio: float, *, delta: float) -> float:
     """epsilon of one Gaussian mechanism, exactly [balle2018, Theorem 8]; T of them are one of ratio * sqrt(T)."""
-    return float(_library().get_epsilon_gaussian(1.0 / ratio, delta))
+    with _quiet():
+        return float(_library().get_epsilon_gaussian(1.0 / ratio, delta))
 
 
 def _pure_epsilon(training: Training) -> float:
     """Laplace noise: T ratio, or T ln(1 + q (e^ratio - 1)) with sampling."""
     if training.mechanism != "laplace":
         raise ValueError("give delta, well below 1 / clients (for instance 1e-5): Gaussian noise has no pure epsilon.")
-    return training.rounds * math.log1p(training.sampling * math.expm1(training.ratio))
+    q, ratio = training.sampling, training.ratio
+    once = math.log1p(q * math.expm1(ratio)) if ratio < 1 else ratio + math.log(q + (1 - q) * math.exp(-ratio))
+    return training.rounds * once
 
 
 def _rdp_epsilon(training: Training, delta: float) -> float:
@@ -190,15 +230,21 @@ def _rdp_epsilon(training: Training, delta: float) -> float:
     )
     if training.sampling < 1:
         event = library.PoissonSampledDpEvent(training.sampling, event)
-    composed = library.rdp.RdpAccountant().compose(event, training.rounds).get_epsilon(delta)
+    try:
+        with _quiet():
+            composed = library.rdp.RdpAccountant().compose(event, training.rounds).get_epsilon(delta)
+    except OverflowError:  # Why: so little noise that sampling hardly matters, and without it is a bound
+        return _rdp_epsilon(replace(training, sampling=1.0), delta)
     return min(float(composed), _pure_epsilon(training)) if training.mechanism == "laplace" else float(composed)
 
 
 def _pld_epsilon(training: Training, delta: float) -> float:
     """Why a step of 1/2,000 of about epsilon: it errs by about as little, upwards only; the library's fixed one takes
-    ten times as long for usual epsilons and all memory for large ones.
+    ten times as long for usual epsilons and all memory for large ones. Where nothing is promised a bound will do.
     """
     rough, found = math.inf, _rough_epsilon(training, delta)
+    if found > _MEANINGLESS:
+        return training_epsilon(replace(training, sampling=1.0), delta=delta, accountant="rdp")
     while found < rough / 2 and rough > _LEAST_STEP * _STEPS:
         rough = found
         found = _gridded_epsilon(training, delta, step=max(rough / _STEPS, _LEAST_STEP))
@@ -217,7 +263,8 @@ def _gridded_epsilon(training: Training, delta: float, *, step: float) -> float:
         distribution = make(training.noise_multiplier, neighboring_relation=relation, **options)
     else:
         distribution = make(1.0 / training.ratio, **options)
-    return float(distribution.self_compose(training.rounds).get_epsilon_for_delta(delta))
+    with _quiet():
+        return float(distribution.self_compose(training.rounds).get_epsilon_for_delta(delta))
 
 
 def _rough_epsilon(training: Training, delta: float) -> float:
@@ -296,6 +343,50 @@ def responses_epsilon(p: float, n_values: int, *, n_responses: int, delta: float
     event = library.RandomizedResponseDpEvent((1.0 - p) * n_values / (n_values - 1), n_values)
     accountant = library.rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
     return min(basic, float(accountant.compose(event, n_responses).get_epsilon(delta)))
+
+
+def find_responses(
+    *, total: float, p: float | None, rounds: int | None, n_values: int, n_interactions: int, delta: float | None
+) -> tuple[float, int]:
+    """(p, rounds): the largest p, or the most rounds, with which a client's responses keep to a total epsilon."""
+    check_epsilon(total)
+
+    def keeps(p: float, rounds: int) -> bool:
+        n = n_interactions * rounds
+        if delta is None:
+            return total_epsilon(epsilon_bound(p, n_values), n_interactions=n) <= total
+        return responses_epsilon(p, n_values, n_responses=n, delta=delta) <= total
+
+    if p is None and rounds is not None:
+        total_epsilon(1.0, n_interactions=n_interactions, rounds=rounds)  # refuses counts below 1
+        shyness = _find_least(lambda x: keeps(p_for_epsilon(1 / x, n_values), rounds), 1.0, stride=2.0)
+        return p_for_epsilon(1 / shyness, n_values), rounds
+    if p is None or rounds is not None:
+        raise ValueError("give two of total, p and rounds: the third follows from them.")
+    found = _find_most(lambda rounds: keeps(p, rounds), 1)
+    if found == 0:
+        raise ValueError(f"one round alone spends more than epsilon {total:g}: lower p or the interactions.")
+    return p, found
+
+
+def explain_together(responses: dict[str, Any], *, delta: float) -> dict[str, Any]:
+    """What an explanation of responses leaves out: their composition, which costs less than the sum, but a delta."""
+    n_responses = responses["interactions"] * responses["rounds"]
+    together = responses_epsilon(responses["p"], responses["n_values"], n_responses=n_responses, delta=delta)
+    return {"delta": delta, "epsilon_total_rdp": together if math.isfinite(together) else None}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The library warns of orders that it leaves out and of chances of 0: both err on the safe side."""
+    logger = logging.getLogger("absl")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        logger.setLevel(before)
 
 
 def _library() -> Any:
