@@ -106,7 +106,7 @@ def test_renyi_is_never_below_the_loss_distribution(noise: float, rounds: int, m
     assert training_epsilon(training, delta=DELTA, accountant="rdp") >= tight * (1 - 1e-3)
 
 
-@few
+@settings(max_examples=6, deadline=None)
 @given(st.floats(0.7, 50), st.integers(1, 200), st.sampled_from([0.05, 1.0]), st.sampled_from(["pld", "rdp"]))
 def test_more_noise_fewer_rounds_rarer_sampling_and_larger_delta_spend_less(
     noise: float, rounds: int, sampling: float, accountant: str

@@ -127,7 +127,7 @@ def test_a_ledger_whose_making_was_interrupted_counts_one(path: Path, content: b
     assert [entry.round for entry in open_ledger(path, WIDE).entries] == [None]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_changed_byte_makes_it_count_less(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("edited") / "spent.jsonl"
