@@ -5,6 +5,7 @@ A client's message is a seed and one or two numbers; the server needs nothing el
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,6 +63,11 @@ class Evolution:
         draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
         return privatise_reward(raw, self.finite.values, p=self.p, draws=draws)
 
+    def combine(self, messages: Sequence[PrivateReward], *, n_params: int, key: Array | None = None) -> Array:
+        """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key."""
+        del key
+        return es_aggregate(messages, n_params=n_params, sigma=self.sigma)
+
 
 def evolve(federation: Federation, evolution: Evolution) -> Federation:
     """The federation with the stages of an evolution strategy."""
@@ -69,5 +75,5 @@ def evolve(federation: Federation, evolution: Evolution) -> Federation:
         federation,
         study=evolution.study,
         privatise=evolution.privatise,
-        combine=partial(es_aggregate, sigma=evolution.sigma),
+        combine=evolution.combine,
     )

@@ -23,6 +23,7 @@ from hushrank.attacks.named import attack_by
 from hushrank.cohort import Population, answers, sample_cohort
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.ndcg import ndcg
+from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
@@ -49,11 +50,12 @@ class Federation:
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
     study: Study | None = None  # what a client does in a round; None: `learn`
+    weight_norm: float | None = None  # clip the weights to this L2 norm after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
     attack: str | None = None  # what malicious clients send instead
     n_malicious: int = 0  # the clients with the lowest ids
     aggregation: str = "mean"
-    combine: Callable[..., Array] | None = None  # (messages, n_params=) -> [n_params]; None: `aggregation`
+    combine: Callable[..., Array] | None = None  # (messages, n_params=, key=) -> [n_params]; None: `aggregation`
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
@@ -79,7 +81,8 @@ def run_round(
         is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])
         sent = attack_by(federation.attack, sent, is_malicious, params, key=stream(key, Purpose.ATTACK, round))
     combine = federation.combine or partial(aggregate_by, federation.aggregation)
-    combined = combine(sent, n_params=len(params)).astype(params.dtype)
+    noise_key = stream(key, Purpose.SERVER_NOISE, round)
+    combined = combine(sent, n_params=len(params), key=noise_key).astype(params.dtype)
     return (*federation.server_step(state, params, combined), online)  # Federated averaging [fpdgd, Algorithm 2]
 
 
@@ -108,5 +111,6 @@ def learn(
         gradient = gradient + step(federation.ranker, local, features, scores, ranking, is_clicked)
         if (interaction + 1) % federation.batch == 0:
             local, gradient = local + federation.learning_rate * gradient, np.zeros_like(params)
+            local = local if federation.weight_norm is None else clip_weights(local, federation.weight_norm)
         quality += ndcg(grades[ranking], grades, k=federation.k) / client.n_interactions
     return DenseUpdate(local - params, client.n_interactions), quality

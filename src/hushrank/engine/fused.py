@@ -18,6 +18,7 @@ from hushrank.cohort import answer_mask, count_interactions, sample_ids
 from hushrank.engine.evaluate import ideal_gains
 from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
 from hushrank.engine.kernel import learn_clients
+from hushrank.engine.noise import local_norms, mean_noise
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Method, Setting
 from hushrank.rankers.mlp import MlpRanker
@@ -44,7 +45,9 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
                 cohorts = [gather_cohort(method, key, first + i) for key in keys]
                 totals, quality[i] = _learn(work, fixed, keys, cohorts, state.params, first + i, run)
                 searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
-                state = _take_step(method, state, totals, np.array([cohort.weights.sum() for cohort in cohorts]))
+                noises = [mean_noise(method, key, first + i) for key in keys]
+                weights = np.array([cohort.weights.sum() for cohort in cohorts])
+                state = _take_step(method, state, totals, weights, noises)
         return state, Seen(quality, searches)
 
     return advance
@@ -65,7 +68,7 @@ def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
     ids = sample_ids(method.population, key, round)
     n_interactions = count_interactions(method.population, ids)
     arrives = answer_mask(method.population, key, round, ids)
-    each = n_interactions if method.evolution is None else np.ones_like(n_interactions)  # messages count alike
+    each = np.ones_like(n_interactions) if method.counts_alike else n_interactions
     return Cohort(ids, n_interactions, np.where(arrives, each, 0).astype(np.float32))
 
 
@@ -84,7 +87,7 @@ Work: TypeAlias = Callable[..., tuple[Array, float]]  # (params, *fixed, key, ro
 def learning_block(method: Method) -> Work:
     """PDGD on a block of clients."""
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
-    return lambda *arguments: learn_clients(*arguments, np.float32(rate), method.batch or 1)
+    return lambda *arguments: learn_clients(*arguments, np.float32(rate), method.batch or 1, *local_norms(method))
 
 
 def evolution_block(method: Method) -> Work:
@@ -119,11 +122,15 @@ def _learn(
     return totals, quality / [len(cohort.ids) for cohort in cohorts]
 
 
-def _take_step(method: Method, state: State, totals: Array, weights: Array) -> State:
+def _take_step(method: Method, state: State, totals: Array, weights: Array, noises: list[Array | None]) -> State:
     """The server's step in every cell that heard from somebody."""
     if method.batch is not None:
         return State(state.params + totals, state.server)
-    means = (totals / np.maximum(weights, 1)[:, None]).astype(np.float32)
+    shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
+    means = (totals / shares[:, None]).astype(np.float32)
+    means += np.stack(
+        [np.zeros_like(mean) if noise is None else noise for mean, noise in zip(means, noises, strict=True)]
+    )
     server, params = method.server_step(state.server, state.params, means)
     heard = weights[:, None] > 0
     kept = [

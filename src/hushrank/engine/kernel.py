@@ -199,6 +199,34 @@ def add_update(total: Any, local: Any, params: Any, weight: Any) -> None:
         total[f] += weight * (local[f] - params[f])
 
 
+@njit(**FLAGS)
+def scale_weights(local: Any, norm: float) -> None:
+    """Twin of `clipping.clip_weights`."""
+    length = 0.0
+    for f in range(len(local)):
+        length += np.float64(local[f]) * np.float64(local[f])
+    length = np.sqrt(length)
+    if length > norm:
+        scale = norm / length
+        for f in range(len(local)):
+            local[f] = np.float32(local[f] * scale)
+
+
+@njit(**FLAGS)
+def add_clipped(total: Any, local: Any, params: Any, weight: Any, norm: float, order: int, step: float) -> None:
+    """Twin of `clipping.clip_update` and `round_towards_zero`."""
+    length = 0.0
+    for f in range(len(total)):
+        d = np.float64(np.float32(local[f] - params[f]))
+        length += d * d if order == 2 else abs(d)
+    length = np.sqrt(length) if order == 2 else length
+    scale = (1.0 - 2.0**-40) * norm / length if length > norm else 1.0
+    for f in range(len(total)):
+        d = np.float64(np.float32(local[f] - params[f])) * scale
+        d = np.trunc(d / step) * step if step > 0 else d
+        total[f] += weight * np.float32(d)
+
+
 def array_type(kind: Any, n_axes: int) -> Any:
     """Why read-only: cached data sets are, and one signature for all callers is compiled once."""
     return types.Array(kind, n_axes, "C", readonly=True)
@@ -216,6 +244,7 @@ _SIGNATURE = types.Tuple((types.Array(_f4, 1, "C"), types.float64))(
     ),
     *(array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(types.uint32, 1), _i8),
     *(array_type(_i8, 1), array_type(_i8, 1), array_type(_f4, 1), _f4, _i8),
+    *(types.float64, types.float64, _i8, types.float64),
 )
 
 
@@ -237,6 +266,10 @@ def learn_clients(
     weights: Any,  # [n] in the sum; 0: the update never arrives
     rate: Any,  # learning rate
     batch: int,  # gradients summed at the same weights; 1 on a client
+    weight_norm: float,  # of the weights after every step; 0: as they are
+    clip_norm: float,  # of a client's update; 0: as it is
+    order: int,  # 1 or 2: which norm that is
+    step: float,  # of the grid that a clipped update stands on; 0: none
 ) -> Any:
     """(sum of weight * update [p] in float32, sum over clients of the mean nDCG of what they saw)."""
     k, longest = len(examine), np.max(lengths)
@@ -266,6 +299,11 @@ def learn_clients(
                     add_gradient(gradient, documents, places, pulls, n_shown)
             if (interaction + 1) % batch == 0:
                 apply_gradient(local, gradient, rate)
+                if weight_norm > 0:
+                    scale_weights(local, weight_norm)
         quality += shown_quality / n_interactions[row]
-        add_update(total, local, params, np.float32(weights[row]))
+        if clip_norm > 0:
+            add_clipped(total, local, params, np.float32(weights[row]), clip_norm, order, step)
+        else:
+            add_update(total, local, params, np.float32(weights[row]))
     return total, quality

@@ -15,6 +15,7 @@ from jax import lax
 
 from hushrank.clicks.table_fast import table_clicks
 from hushrank.engine.gather import Cells, Queries
+from hushrank.engine.noise import local_norms
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
 from hushrank.learners.pdgd_fast import preference_weights
@@ -52,6 +53,7 @@ def learn_locally(
     method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows
 ) -> tuple[Any, Any]:
     """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
+    weight_norm, clip_norm, order, grid = local_norms(method)
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         local, quality = carry
@@ -63,12 +65,25 @@ def learn_locally(
         grades = queries.grades[shown.documents]
         is_clicked = receive_clicks(cells, rows.cell, shown.is_shown, grades, keys[:, 2:])
         local = local + method.learning_rate * gradients(method, queries, local, shown, is_clicked)
+        local = local if weight_norm == 0 else local * (weight_norm / jnp.maximum(_length(local, 2), weight_norm))
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
         return local, quality + jnp.where(is_searching, ndcg / jnp.maximum(rows.n_interactions, 1), 0.0)
 
     start = (params, jnp.zeros(len(params)))
     local, quality = step(0, start) if method.local_steps == 1 else lax.fori_loop(0, method.local_steps, step, start)
-    return local - params, quality
+    return clip_deltas(local - params, clip_norm, order, grid), quality
+
+
+def clip_deltas(delta: Any, norm: float, order: int, grid: float) -> Any:
+    """[n, p] twin of `clipping.clip_update` and `round_towards_zero`, in float32."""
+    if norm == 0:
+        return delta
+    clipped = delta * jnp.minimum(1.0, norm / jnp.maximum(_length(delta, order), 1e-30))
+    return clipped if grid == 0 else jnp.trunc(clipped / grid) * grid
+
+
+def _length(vectors: Any, order: int) -> Any:
+    return jnp.linalg.norm(vectors, ord=order, axis=1, keepdims=True)
 
 
 def choose_queries(cells: Cells, cell: Any, keys: Any) -> Any:

@@ -13,6 +13,7 @@ from hushrank.engine.gather import Advance, Seen, State, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.evolution import evolve
+from hushrank.protection import protect
 from hushrank.round import Federation, run_round
 from hushrank.types import Array
 
@@ -67,4 +68,6 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else None,
     )
+    if method.protection is not None:
+        federation = protect(federation, method.protection)
     return federation if method.evolution is None else evolve(federation, method.evolution)

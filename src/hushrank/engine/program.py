@@ -24,11 +24,13 @@ from hushrank.engine.gather import (
     Queries,
     Seen,
     State,
+    cell_key,
     gather_cells,
     gather_queries,
     initial_state,
 )
 from hushrank.engine.local import DRAWS, Rows, learn_locally
+from hushrank.engine.noise import mean_noise
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.streams import Purpose
@@ -44,14 +46,27 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     arrays = (gather_queries(setting, plan), gather_cells(setting, plan), initial_state(setting, plan))
     place = find_place(plan.shape, platform)
     queries, cells, start = jax.device_put(arrays, place)
-    program = compile_program(setting.method, plan.shape, queries, cells, start, place)
+    noise = jax.device_put(draw_noise(setting, plan, 1, 0), place)
+    program = compile_program(setting.method, plan.shape, queries, cells, start, noise, place)
 
     def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
-        numbers = jax.device_put((np.int32(first), np.int32(n)), place)
+        numbers = jax.device_put((np.int32(first), np.int32(n), draw_noise(setting, plan, first, n)), place)
         new, seen = program(queries, cells, jax.device_put(state, place), *numbers)
         return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
 
     return advance
+
+
+def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
+    """[CHUNK, C, p] of each round's mean, drawn on the host as the plain round draws it; None without protection."""
+    method = setting.method
+    if method.protection is None:
+        return None
+    keys = [cell_key(setting, cell) for cell in plan.cells]
+    noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32)
+    for i in range(n):
+        noise[i] = [mean_noise(method, key, first + i) for key in keys]
+    return noise
 
 
 def find_place(shape: Shape, platform: str) -> Any:
@@ -66,8 +81,10 @@ def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
     return Mesh(np.array(jax.devices(platform)[: shape.n_devices]), (_CLIENTS,))
 
 
-def compile_program(method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, place: Any) -> Any:
-    example = (queries, cells, state, *jax.device_put((np.int32(1), np.int32(1)), place))
+def compile_program(
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, noise: Any, place: Any
+) -> Any:
+    example = (queries, cells, state, *jax.device_put((np.int32(1), np.int32(1)), place), noise)
     layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
     with _COMPILING:
         if (method, shape, layout) not in _PROGRAMS:
@@ -76,12 +93,13 @@ def compile_program(method: Method, shape: Shape, queries: Queries, cells: Cells
 
 
 def run_rounds(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any, noise: Any
 ) -> tuple[State, Seen]:
-    """n rounds in a row; twin of a loop over `round.run_round`."""
+    """n rounds in a row; twin of a loop over `round.run_round`. noise [CHUNK, C, p] or None."""
 
     def body(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
-        state, seen = run_round(method, shape, queries, cells, carry[0], first + i)
+        own = None if noise is None else noise[i]
+        state, seen = run_round(method, shape, queries, cells, carry[0], first + i, own)
         return state, jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
 
     # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
@@ -90,9 +108,9 @@ def run_rounds(
 
 
 def run_round(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any, noise: Any = None
 ) -> tuple[State, Seen]:
-    """One round of every cell."""
+    """One round of every cell; noise [C, p] of its mean, or None."""
     cohort = sample_cohort(method, shape, cells, round)
     sums = (
         1.0 if method.batch is None else float(method.batch)
@@ -101,7 +119,9 @@ def run_round(
     def update(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
         state, before = carry
         mean, seen = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
-        server, params = method.server_step(state.server, state.params, sums * mean_finish(mean))
+        combined = mean_finish(mean) if method.divisor is None else mean.total / method.divisor
+        combined = sums * combined if noise is None else combined + noise
+        server, params = method.server_step(state.server, state.params, combined)
         moved = jax.tree.map(partial(jnp.where, mean.weight > 0), State(params, server), state)
         return moved, Seen(before.quality + seen.quality / method.updates_per_round, before.searches + seen.searches)
 
@@ -175,7 +195,7 @@ def aggregate_share(
         learn = learn_locally if method.evolution is None else evolve_locally
         delta, quality = learn(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
         searches = rows.n_interactions.reshape(ids.shape)
-        each = searches if method.evolution is None else jnp.minimum(searches, 1)  # messages count alike
+        each = jnp.minimum(searches, 1) if method.counts_alike else searches
         weight = jnp.where(answers(method, cells, ids, round), each, 0)
         total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
         mean = MeanState(mean.total + total, mean.weight + weight.sum(axis=1, keepdims=True))

@@ -8,6 +8,9 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
 from hushrank.cohort import Population
 from hushrank.evolution import Evolution
+from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.protection import Protection
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.replay import Replay
@@ -24,6 +27,7 @@ class Method:
     learner: str = "pdgd"
     learning_rate: float = 0.1
     evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
+    protection: Protection | None = None  # what is done to updates before and after they leave
     attack: str | None = None
     n_malicious: int = 0
     aggregation: str = "mean"
@@ -43,6 +47,17 @@ class Method:
     def updates_per_round(self) -> int:
         """Steps of the server in a round: one, or a central round's interactions in batches."""
         return 1 if self.batch is None else self.population.interactions[0] // self.batch
+
+    @property
+    def counts_alike(self) -> bool:
+        """Whether every message weighs 1, however often its client searched."""
+        return self.evolution is not None or isinstance(self.protection, SoundGaussian | SoundLaplace)
+
+    @property
+    def divisor(self) -> float | None:
+        """What a sum is divided by: a constant under sound protection, None for the weights that arrived."""
+        is_sound = isinstance(self.protection, SoundGaussian | SoundLaplace)
+        return float(self.population.cohort_size) if is_sound else None
 
     @property
     def lists_per_row(self) -> int:
@@ -81,7 +96,18 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"aggregation={method.aggregation}"
     if method.attack is not None:
         return f"attack={method.attack}"
+    if (reason := noise_reason(method)) is not None:
+        return reason
     return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
+
+
+def noise_reason(method: Method) -> str | None:
+    """Noise that the fast engines cannot draw as one draw for the whole sum."""
+    if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
+        return "privacy=paper with unequal interactions"
+    if isinstance(method.protection, SoundGaussian | SoundLaplace) and method.protection.n_honest is not None:
+        return "noise that clients add"
+    return None
 
 
 def why_not_plain(method: Method) -> str | None:

@@ -19,6 +19,10 @@ from hushrank.cohort import Population
 from hushrank.evolution import Evolution
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
+from hushrank.privacy.laplace import VARIANTS, PaperNoise
+from hushrank.privacy.named import MODES, published_sensitivity
+from hushrank.privacy.renyi import check_delta, check_epsilon
+from hushrank.protection import check_population as check_noise
 
 ClickTables = Mapping[str, Mapping[str, Any]]
 
@@ -56,7 +60,13 @@ class Recipe:
     aggregation: str = "mean"  # how updates become one
     attack: str | None = None  # what malicious clients send instead of what they learnt; default: everybody is honest
     n_malicious: int = 0  # how many clients do that
-    privacy: str = "none"  # what is done to an update before it leaves its client: none, paper (foltr-es only)
+    privacy: str = "none"  # what protects a client: none, paper (as published) or sound (accounted over all rounds)
+    epsilon: float | None = None  # paper: of a round, as published; sound: of the whole training
+    delta: float | None = None  # sound: default 1e-5
+    sensitivity: float | None = None  # paper: Delta; default the one published with this epsilon
+    mechanism: str | None = None  # sound: gaussian (default, updates clipped in L2) or laplace (in L1)
+    clip_norm: float | None = None  # sound: norm that an update is clipped to; default .1
+    noise_multiplier: float | None = None  # sound: noise of the sum / clip_norm; default: what epsilon needs
     variant: str = "paper"  # which reading of the method
     eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
     repeats: int = 1  # trainings for each user and fold, each with draws of its own
@@ -95,9 +105,10 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "ranker": ("linear", "mlp"),
     "activation": ("sigmoid", "relu"),
     "server_optimiser": tuple(DEFAULT_RATES),
-    "privacy": ("none", "paper"),
+    "privacy": tuple(MODES),
+    "mechanism": ("gaussian", "laplace", None),
     "reward": (*REWARD_NAMES, None),
-    "variant": ("paper",),
+    "variant": VARIANTS,
     "normalise": ("none", "query-minmax", "standard", None),
 }
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -262,7 +273,47 @@ def check_recipe(recipe: Recipe) -> None:
         raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
     check_population(recipe)
     check_evolution(recipe)
+    check_protection(recipe)
     check_offline(recipe)
+
+
+_OF_MODE = {
+    "none": (),
+    "paper": ("epsilon", "sensitivity"),
+    "sound": ("epsilon", "delta", "mechanism", "clip_norm", "noise_multiplier"),
+}
+
+
+def check_protection(recipe: Recipe) -> None:
+    """Keys of another mode are a mistake; numbers that cannot be are refused where the mechanism is made."""
+    known = () if recipe.is_evolution else _OF_MODE[recipe.privacy]
+    for key in dict.fromkeys(key for keys in _OF_MODE.values() for key in keys):
+        if getattr(recipe, key) is not None and key not in known:
+            modes = " or ".join(mode for mode, keys in _OF_MODE.items() if key in keys)
+            raise ValueError(f"{key} is for privacy={modes} of recipe fpdgd; here privacy is {recipe.privacy!r}.")
+    if recipe.privacy == "none" or recipe.is_evolution:
+        return
+    if recipe.recipe != "fpdgd" or recipe.log is not None or recipe.aggregation != "mean":
+        raise ValueError(f"privacy={recipe.privacy} protects the mean of fpdgd's updates, simulated: not this recipe.")
+    if recipe.privacy == "paper":
+        paper_noise_of(recipe)
+    elif (recipe.epsilon is None) == (recipe.noise_multiplier is None):
+        raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
+    elif recipe.epsilon is not None:
+        check_epsilon(recipe.epsilon)
+    if recipe.delta is not None:
+        check_delta(recipe.delta)
+
+
+def paper_noise_of(recipe: Recipe) -> PaperNoise:
+    """The published mechanism; refuses a federation in which not everybody takes part."""
+    if recipe.epsilon is None:
+        raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
+    delta = published_sensitivity(recipe.epsilon) if recipe.sensitivity is None else recipe.sensitivity
+    noise = PaperNoise(recipe.epsilon, delta, recipe.n_clients, recipe.variant)
+    population = population_of(recipe)
+    check_noise(noise, n_clients=recipe.n_clients, cohort_size=population.cohort_size, dropout=recipe.dropout)
+    return noise
 
 
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
@@ -285,8 +336,6 @@ def check_evolution(recipe: Recipe) -> None:
         given = [key for key in _OF_EVOLUTION if getattr(recipe, key) is not None]
         if given:
             raise ValueError(f"{given[0]} is for recipe foltr-es; {recipe.recipe} does not have it.")
-        if recipe.privacy != "none":
-            raise ValueError(f"privacy={recipe.privacy} is for recipe foltr-es so far; {recipe.recipe} has none.")
         return
     default = NAMED["foltr-es"]
     for key in ("learner", "batch", "aggregation", "attack", "log"):
@@ -295,6 +344,8 @@ def check_evolution(recipe: Recipe) -> None:
                 f"{key} is {getattr(recipe, key)!r}, but recipe foltr-es sends a seed and rewards, not updates: "
                 f"leave {key} out."
             )
+    if recipe.privacy == "sound":
+        raise ValueError("recipe foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd.")
     evolution_of(recipe).check_interactions(population_of(recipe).interactions)
 
 

@@ -13,6 +13,7 @@ from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
+from hushrank.experiments.guarantee import protection_of
 from hushrank.experiments.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -91,6 +92,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
         evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
+        protection=protection_of(recipe),
         attack=recipe.attack,
         n_malicious=recipe.n_malicious,
         aggregation=recipe.aggregation,

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save
 from hushrank.clicks.table import TableUser
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
+from hushrank.experiments.guarantee import explain_protection
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
 from hushrank.files import write_bytes, write_text
@@ -55,6 +56,11 @@ def summarise(
         if recipe.is_central or recipe.is_offline
         else _BYTES * count_numbers(setting.method),
         "privacy": describe_privacy(recipe, setting.method),
+        "guarantee": (
+            None
+            if setting.method.protection is None
+            else explain_protection(recipe, setting.method.protection, n_params=setting.method.n_params)
+        ),
     }
 
 
@@ -132,6 +138,9 @@ def describe_privacy(recipe: Recipe, method: Method) -> str:
             f" A client that answers in all {recipe.rounds} rounds spends {total:.4g}." if total < float("inf") else ""
         )
         return f"Queries, documents and clicks stay on each client. What it sends has {said}.{spent}"
+    if method.protection is not None:
+        found = explain_protection(recipe, method.protection, n_params=method.n_params)
+        return f"Queries, documents and clicks stay on each client. What leaves it has: {found['guarantee']}."
     return (
         "Queries, documents and clicks stay on each client. The server sees every client's update in the clear: "
         f"{GUARANTEE}."

@@ -1,0 +1,34 @@
+"""A federation whose updates are protected: the mechanisms of `privacy/` in the places of a round.
+
+`paper` clips the weights while a client learns and noises what it uploads; `sound` clips the update and noises the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.round import Federation
+
+Sound: TypeAlias = SoundGaussian | SoundLaplace
+Protection: TypeAlias = PaperNoise | Sound
+
+
+def protect(federation: Federation, protection: Protection) -> Federation:
+    """The federation with this mechanism."""
+    if isinstance(protection, PaperNoise):
+        return replace(federation, weight_norm=protection.weight_norm, privatise=protection.privatise)
+    cohort = float(federation.population.cohort_size)
+    return replace(federation, privatise=protection.privatise, combine=partial(protection.combine, cohort=cohort))
+
+
+def check_population(protection: Protection, *, n_clients: int, cohort_size: int, dropout: float) -> None:
+    """Refuse a federation in which less noise would arrive than was promised."""
+    if isinstance(protection, PaperNoise) and (cohort_size < n_clients or dropout):
+        raise ValueError(
+            f"privacy=paper divides its noise among all {n_clients} clients, so all must take part in every round: "
+            "leave cohort and dropout out, or use privacy=sound."
+        )
