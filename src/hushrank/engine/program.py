@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -33,6 +34,7 @@ from hushrank.engine.local import DRAWS, Rows, learn_locally
 from hushrank.engine.noise import mean_noise
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
+from hushrank.privacy.laplace import PaperNoise
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
@@ -84,12 +86,23 @@ def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
 def compile_program(
     method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, noise: Any, place: Any
 ) -> Any:
+    method = without_amount(method)
     example = (queries, cells, state, *jax.device_put((np.int32(1), np.int32(1)), place), noise)
     layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
     with _COMPILING:
         if (method, shape, layout) not in _PROGRAMS:
             _PROGRAMS[method, shape, layout] = jax.jit(partial(run_rounds, method, shape)).lower(*example).compile()
     return _PROGRAMS[method, shape, layout]
+
+
+def without_amount(method: Method) -> Method:
+    """The method for which one program serves all amounts of noise, which come from the host."""
+    protection = method.protection
+    if isinstance(protection, PaperNoise):
+        return replace(method, protection=replace(protection, epsilon=1.0))
+    if protection is None or protection.noise_multiplier == 0:
+        return method
+    return replace(method, protection=replace(protection, noise_multiplier=1.0))
 
 
 def run_rounds(
