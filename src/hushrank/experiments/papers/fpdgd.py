@@ -1,12 +1,14 @@
-"""Effective and privacy-preserving federated online learning to rank [fpdgd]: Figures 2 and 4 to 6, without noise.
+"""Effective and privacy-preserving federated online learning to rank [fpdgd]: Table 2 and Figures 2 to 6.
 
-Protocol: 1,000 clients; MQ2007 four interactions a round and 1,000 updates, MSLR-WEB10K two and 200.
+Protocol: 1,000 clients; MQ2007 four interactions a round and 1,000 updates, MSLR-WEB10K two and 200. Noise as
+published; each epsilon stands beside a p of FOLtR-ES, whose reward is nDCG here.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 from hushrank.experiments.outcome import (
     OFFLINE,
@@ -20,10 +22,13 @@ from hushrank.experiments.outcome import (
     for_every_user,
 )
 from hushrank.experiments.reproduction import DataChoice, Reproduction, Scale, Trial, make_trial
+from hushrank.privacy.named import PAPER_SETTINGS, published_sensitivity
 
 _LITTLE = 0.01  # nDCG@10 that counts as "little" or "similar"; Why: half of the spread between folds
+_SMALL, _LARGE = ("mq",), ("mslr", "yahoo", "istella")
 _EARLY = 0.1  # share of the interactions that counts as "early"
-_WITHOUT_NOISE = "the curves with noise (privacy=paper)"
+_EPSILON = 4.5  # of Figures 4 to 6, with Delta = 5
+_SAME_SUM = 0.02  # share of an online sum that counts as "little"
 
 
 def protocol(data: DataChoice, scale: Scale) -> tuple[int, int]:
@@ -32,29 +37,114 @@ def protocol(data: DataChoice, scale: Scale) -> tuple[int, int]:
     return (b, updates // 10) if scale.quick else (b, updates)
 
 
-def federation_and_controls(data: DataChoice, scale: Scale) -> list[Trial]:
-    """FPDGD, and central PDGD at as many updates, at as many interactions, and in batches of a round."""
+def noisy(data: DataChoice, scale: Scale, epsilon: float, cell: dict[str, Any], **changes: Any) -> Trial:
+    about = {"privacy": "paper", "epsilon": epsilon, "sensitivity": published_sensitivity(epsilon)}
+    return make_trial(data, scale, "fpdgd", {**about, **cell}, privacy="paper", epsilon=epsilon, **changes)
+
+
+def budgets(data: DataChoice, scale: Scale) -> list[Trial]:
+    """FPDGD without noise and at four budgets, and FOLtR-ES at the p that stands beside each."""
     b, updates = protocol(data, scale)
-    round_size = 1000 * b
+    size = {"interactions": b, "rounds": updates}
+    trials = [make_trial(data, scale, "fpdgd", {"privacy": "none"}, **size)]
+    for setting in PAPER_SETTINGS.values():
+        trials.append(noisy(data, scale, setting.epsilon, {}, **size))
+        cell = {"epsilon": setting.epsilon, "p": setting.p}
+        trials.append(make_trial(data, scale, "foltr-es", cell, n_clients=1000, reward="nDCG", p=setting.p, **size))
+    return trials
+
+
+def budgets_and_controls(data: DataChoice, scale: Scale) -> list[Trial]:
+    """And central PDGD at as many updates, at as many interactions, and in batches of a round."""
+    b, updates = protocol(data, scale)
+    n = 1000 * b
+    batches = {"control": "batches", "batch": n}
     return [
-        make_trial(data, scale, "fpdgd", {"privacy": "none"}, interactions=b, rounds=updates),
+        *budgets(data, scale),
         make_trial(data, scale, "pdgd", {"control": "equal updates"}, interactions=1, rounds=updates),
-        make_trial(data, scale, "pdgd", {"control": "equal interactions"}, interactions=round_size, rounds=updates),
-        make_trial(
-            data,
-            scale,
-            "pdgd",
-            {"control": "batches", "batch": round_size},
-            interactions=round_size,
-            rounds=updates,
-            batch=round_size,
-        ),
+        make_trial(data, scale, "pdgd", {"control": "equal interactions"}, interactions=n, rounds=updates),
+        make_trial(data, scale, "pdgd", batches, interactions=n, rounds=updates, batch=n),
     ]
+
+
+def fpdgd_over_es(outcome: Outcome, names: tuple[str, ...], *, metric: str, users: tuple[str, ...] = ()) -> list[Pair]:
+    """At each budget."""
+    return [
+        Pair(
+            f"{data} {user} epsilon {setting.epsilon:g}",
+            outcome.find(data=data, method="fpdgd", epsilon=setting.epsilon).values(user, metric),
+            outcome.find(data=data, method="foltr-es", epsilon=setting.epsilon).values(user, metric),
+        )
+        for data in outcome.only(*names)
+        for user in users or outcome.users(data)
+        for setting in PAPER_SETTINGS.values()
+    ]
+
+
+def budget_steps(outcome: Outcome, names: tuple[str, ...], *, metric: str) -> list[Pair]:
+    """The largest budget against each other one."""
+    *others, largest = (setting.epsilon for setting in PAPER_SETTINGS.values())
+    return [
+        Pair(
+            f"{data} {user} epsilon {largest:g} over {epsilon:g}",
+            outcome.find(data=data, method="fpdgd", epsilon=largest).values(user, metric),
+            outcome.find(data=data, method="fpdgd", epsilon=epsilon).values(user, metric),
+        )
+        for data in outcome.only(*names)
+        for user in outcome.users(data)
+        for epsilon in others
+    ]
+
+
+def online_above_es_on_mslr(outcome: Outcome) -> Verdict:
+    return all_better(fpdgd_over_es(outcome, _LARGE, metric=ONLINE))
+
+
+def es_above_online_navigational(outcome: Outcome) -> Verdict:
+    pairs = fpdgd_over_es(outcome, _SMALL, metric=ONLINE, users=("navigational",))
+    return all_better([Pair(pair.name, pair.theirs, pair.ours) for pair in pairs])
+
+
+def budget_matters_little_online(outcome: Outcome) -> Verdict:
+    pairs = budget_steps(outcome, _LARGE, metric=ONLINE)
+    return all_equal(pairs, margin=_SAME_SUM * fmean(value for pair in pairs for value in pair.ours.values()))
+
+
+def smaller_budget_lower_online(outcome: Outcome) -> Verdict:
+    """Lower on average at the smallest budget than at the largest, without a significant difference."""
+    pairs = [pair for pair in budget_steps(outcome, _SMALL, metric=ONLINE) if pair.name.endswith(" 1.2")]
+    gain = fmean(a - b for pair in pairs for a, b in zip(*pair.aligned(), strict=True))
+    shown = all_better(pairs)
+    return Verdict(gain > 0 and not shown.holds, shown.p, f"Mean {gain:+.3f}. {shown.why}")
+
+
+def budget_matters_little(outcome: Outcome) -> Verdict:
+    return all_equal(budget_steps(outcome, _LARGE, metric=OFFLINE), margin=_LITTLE)
+
+
+def above_es(outcome: Outcome) -> Verdict:
+    return all_better(fpdgd_over_es(outcome, tuple(outcome.data), metric=OFFLINE))
+
+
+def above_es_by_max_rr(outcome: Outcome) -> Verdict:
+    return all_better(fpdgd_over_es(outcome, tuple(outcome.data), metric="offline/MaxRR"))
+
+
+def es_declines(outcome: Outcome) -> Verdict:
+    """Higher after a fifth of the interactions than at the end."""
+    pairs = []
+    for data in outcome.only(*_SMALL):
+        for p in (0.9, 1.0):
+            trial = outcome.find(data=data, method="foltr-es", p=p)
+            for user in ("perfect", "informational"):
+                early = trial.values_after(user, trial.n_interactions // 5)
+                pairs.append(Pair(f"{data} {user} p {p:g}", early, trial.values(user)))
+    return all_better(pairs)
 
 
 def federation_beats_control(outcome: Outcome, control: str) -> list[Pair]:
     def pair(data: str, user: str) -> list[Pair]:
-        federated = outcome.find(data=data, method="fpdgd").values(user)
+        federated = outcome.find(data=data, privacy="none").values(user)
         return [Pair(f"{data} {user}", federated, outcome.find(data=data, control=control).values(user))]
 
     return for_every_user(outcome, pair)
@@ -71,18 +161,24 @@ def pdgd_above_at_equal_interactions(outcome: Outcome) -> Verdict:
 
 
 def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
+    """With and without noise."""
     b, updates = protocol(data, scale)
+    size = {"interactions": b, "rounds": updates}
     return [
-        make_trial(data, scale, "fpdgd", {"n_clients": n}, n_clients=n, interactions=b, rounds=updates)
+        trial
         for n in (10, 100, 1000)
+        for trial in (
+            make_trial(data, scale, "fpdgd", {"privacy": "none", "n_clients": n}, n_clients=n, **size),
+            noisy(data, scale, _EPSILON, {"n_clients": n}, n_clients=n, **size),
+        )
     ]
 
 
-def steps(outcome: Outcome, key: str, values: tuple[int, ...], *, metric: str = OFFLINE) -> list[Pair]:
-    """Each value of the key against the one before it."""
+def steps(outcome: Outcome, key: str, values: tuple[int, ...], *, privacy: str) -> list[Pair]:
+    """Each value of the key against the one before it, with or without noise."""
 
     def pairs(data: str, user: str) -> list[Pair]:
-        found = [outcome.find(data=data, **{key: value}).values(user, metric) for value in values]
+        found = [outcome.find(data=data, privacy=privacy, **{key: value}).values(user) for value in values]
         names = [f"{data} {user} {b} over {a}" for a, b in pairwise(values)]
         return [Pair(name, b, a) for name, (a, b) in zip(names, pairwise(found), strict=True)]
 
@@ -91,14 +187,32 @@ def steps(outcome: Outcome, key: str, values: tuple[int, ...], *, metric: str = 
 
 def more_clients_better(outcome: Outcome) -> Verdict:
     """Higher on average from ten to a thousand, and each step small: equal within twice what counts as little."""
-    ends = steps(outcome, "n_clients", (10, 1000))
+    ends = steps(outcome, "n_clients", (10, 1000), privacy="none")
     gain = fmean(ours - theirs for pair in ends for ours, theirs in zip(*pair.aligned(), strict=True))
     grows = Verdict(gain > 0, None, f"From 10 to 1,000 clients {gain:+.4f} on average.")
-    return both(grows, all_equal(steps(outcome, "n_clients", (10, 100, 1000)), margin=2 * _LITTLE))
+    each = steps(outcome, "n_clients", (10, 100, 1000), privacy="none")
+    return both(grows, all_equal(each, margin=2 * _LITTLE))
 
 
 def further_clients_add_little(outcome: Outcome) -> Verdict:
-    return all_equal(steps(outcome, "n_clients", (100, 1000)), margin=_LITTLE)
+    pairs = [pair for p in ("none", "paper") for pair in steps(outcome, "n_clients", (100, 1000), privacy=p)]
+    return all_equal(pairs, margin=_LITTLE)
+
+
+def silence_over_noise(outcome: Outcome, *, n_clients: int) -> list[Pair]:
+    def pair(data: str, user: str) -> list[Pair]:
+        quiet, loud = (outcome.find(data=data, n_clients=n_clients, privacy=p).values(user) for p in ("none", "paper"))
+        return [Pair(f"{data} {user} {n_clients} clients", quiet, loud)]
+
+    return for_every_user(outcome, pair)
+
+
+def few_clients_poor_with_noise(outcome: Outcome) -> Verdict:
+    return all_better(silence_over_noise(outcome, n_clients=10))
+
+
+def noise_harmless_with_many(outcome: Outcome) -> Verdict:
+    return all_equal([pair for n in (100, 1000) for pair in silence_over_noise(outcome, n_clients=n)], margin=_LITTLE)
 
 
 _BATCHES = (2, 4, 8)
@@ -106,22 +220,15 @@ _BATCHES = (2, 4, 8)
 
 def batches_at_equal_updates(data: DataChoice, scale: Scale) -> list[Trial]:
     updates = protocol(data, scale)[1]
-    return [make_trial(data, scale, "fpdgd", {"interactions": b}, interactions=b, rounds=updates) for b in _BATCHES]
+    return [noisy(data, scale, _EPSILON, {"interactions": b}, interactions=b, rounds=updates) for b in _BATCHES]
 
 
 def batches_at_equal_budget(data: DataChoice, scale: Scale) -> list[Trial]:
     """As many interactions as the smallest batch has in the protocol's updates."""
     budget = 2 * protocol(data, scale)[1]
+    looks = {b: max(1, budget // (10 * b)) for b in _BATCHES}
     return [
-        make_trial(
-            data,
-            scale,
-            "fpdgd",
-            {"interactions": b},
-            interactions=b,
-            rounds=budget // b,
-            eval_every=max(1, budget // (10 * b)),
-        )
+        noisy(data, scale, _EPSILON, {"interactions": b}, interactions=b, rounds=budget // b, eval_every=looks[b])
         for b in _BATCHES
     ]
 
@@ -164,7 +271,7 @@ def _differences(pair: Pair) -> dict[tuple[int, int], float]:
 
 
 def batch_matters_little(outcome: Outcome) -> Verdict:
-    return all_equal(steps(outcome, "interactions", _BATCHES), margin=_LITTLE)
+    return all_equal(steps(outcome, "interactions", _BATCHES, privacy="paper"), margin=_LITTLE)
 
 
 def small_batch_better_early(outcome: Outcome) -> Verdict:
@@ -184,22 +291,36 @@ def small_batch_better_online(outcome: Outcome) -> Verdict:
 
 REPRODUCTIONS = (
     Reproduction(
+        "fpdgd.table2",
+        budgets,
+        {
+            "fpdgd-above-foltr-es-on-mslr": online_above_es_on_mslr,
+            "foltr-es-above-fpdgd-navigational": es_above_online_navigational,
+            "budget-matters-little-on-mslr": budget_matters_little_online,
+            "smaller-budget-lower-on-mq2007": smaller_budget_lower_online,
+        },
+    ),
+    Reproduction(
         "fpdgd.figure2",
-        federation_and_controls,
+        budgets_and_controls,
         {
             "pdgd-below-at-equal-updates": pdgd_below_at_equal_updates,
             "pdgd-above-at-equal-interactions": pdgd_above_at_equal_interactions,
+            "budget-matters-little-on-mslr": budget_matters_little,
+            "fpdgd-above-foltr-es": above_es,
+            "foltr-es-declines-on-mq2007": es_declines,
         },
-        left_out="the curves with noise (privacy=paper) and of FOLtR-ES",
     ),
+    Reproduction("fpdgd.figure3", budgets, {"same-trends-by-maxrr": above_es_by_max_rr}),
     Reproduction(
         "fpdgd.figure4",
         numbers_of_clients,
         {
             "more-clients-better-without-noise": more_clients_better,
+            "few-clients-poor-with-noise": few_clients_poor_with_noise,
+            "noise-harmless-with-many-clients": noise_harmless_with_many,
             "further-clients-add-little": further_clients_add_little,
         },
-        left_out=_WITHOUT_NOISE,
     ),
     Reproduction(
         "fpdgd.figure5",
@@ -209,7 +330,6 @@ REPRODUCTIONS = (
             "batches-meet-for-perfect": batches_meet_for_perfect,
             "batches-differ-less-for-informational": batches_differ_less_for_informational,
         },
-        left_out=_WITHOUT_NOISE,
     ),
     Reproduction(
         "fpdgd.figure6",
@@ -219,6 +339,5 @@ REPRODUCTIONS = (
             "small-batch-better-early": small_batch_better_early,
             "small-batch-slightly-better-online": small_batch_better_online,
         },
-        left_out=_WITHOUT_NOISE,
     ),
 )
