@@ -2,7 +2,7 @@
 
     python -m benchmarks.private_training --data DIR/MQ2008 --out runs/private [--gpu]
 
-`sound`: updates clipped in L2, Gaussian noise on the sum, 50 rounds of four searches each, delta 1e-5, epsilon of the
+`sound`: updates clipped in L2, Gaussian noise on the sum, 50 rounds, delta 1e-5, epsilon of the
 *whole* training, for 100, 1,000, 10,000 and (with --gpu) 100,000 clients. Clip norm and server rate are chosen on
 validation queries for each epsilon and size (10,000 clients and more take the choice of 1,000 at the next larger
 epsilon: their noise is as much smaller). Beside it the published mechanism with the noise that the same composed
@@ -32,6 +32,7 @@ ROUNDS, DELTA, MARGIN = 50, 1e-5, 0.003
 USERS = ("perfect", "navigational", "informational")
 NOISE = {0.1: 217.56, 0.25: 93.99, 1.0: 26.388, 4.5: 6.908, math.inf: 0.0}  # `hushrank privacy epsilon`, 50 rounds
 GRID = [(clip, rate) for clip in (0.03, 0.1, 0.3) for rate in (3.0, 10.0, 30.0)]
+SEARCHES = 16  # of a client in a round; Why: privacy is per client, so more of its own searches make a better update
 LIKE = {0.1: 0.25, 0.25: 1.0, 1.0: 4.5, 4.5: math.inf, math.inf: math.inf}
 Found = dict[str, dict[str, list[float]]]  # {user: {"test", "vali"}: values, fold by fold and seed by seed}
 
@@ -62,12 +63,13 @@ class Lab:
         return found
 
     def sound(self, epsilon: float, clip: float, rate: float, **more: Any) -> Found:
-        name = f"sound-{epsilon:g}-{clip:g}-{rate:g}"
+        name = f"sound-{epsilon:g}-{clip:g}-{rate:g}-{SEARCHES}"
         keys: dict[str, Any] = {
             "privacy": "sound",
             "noise_multiplier": NOISE[epsilon],
             "clip_norm": clip,
             "server_rate": rate,
+            "interactions": SEARCHES,
         }
         return self.train(name, **keys, **more)
 
