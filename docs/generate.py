@@ -1,10 +1,10 @@
-"""Write the reference pages that follow from the code: every command, every recipe key, every published result.
+"""Write what follows from code and measurements: the reference pages, and the tables of findings.md.
 
     .venv/bin/python docs/generate.py            write them
     .venv/bin/python docs/generate.py --check    exit with 1 when one of them is stale
 
-The pages are made from the commands' parameters rather than from the text of `--help`, whose layout changes with the
-version of the library that prints it.
+The reference pages are made from the commands' parameters rather than from the text of `--help`, whose layout changes
+with the version of the library that prints it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from measured import fill_page
 
 from hushrank.cli.main import app
 from hushrank.experiments import recipe as recipes
 from hushrank.experiments.reproduce import PAPERS, list_results
 
-HERE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+HERE = DOCS / "reference"
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
 
@@ -33,15 +35,16 @@ def main(arguments: list[str]) -> int:
         HERE / "commands.md": describe_commands(),
         HERE / "recipe.md": describe_recipe(),
         HERE / "published.md": describe_published(),
+        DOCS / "findings.md": fill_page((DOCS / "findings.md").read_text(encoding="utf-8")),
     }
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
-            print(f"docs/reference/{path.name} is stale: run docs/generate.py and commit what it writes.")
+            print(f"docs/{path.relative_to(DOCS)} is stale: run docs/generate.py and commit what it writes.")
         return 1 if stale else 0
     for path in stale:
         path.write_text(pages[path], encoding="utf-8")
-        print(f"docs/reference/{path.name}")
+        print(f"docs/{path.relative_to(DOCS)}")
     return 0
 
 
@@ -106,7 +109,8 @@ def describe_recipe() -> str:
         NOTE,
         "# Recipe keys",
         f"The recipes are {names}. A key may stand in a TOML file, in `--set key=value` or in "
-        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way.",
+        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way. Rankers [trained on "
+        f"labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in recipes.OF_OFFLINE)}.",
     ]
     header = ["| key | meaning | type | default |", "| --- | --- | --- | --- |"]
     return "\n\n".join([*parts, "\n".join(header + [describe_key(key, comments[key]) for key in recipes.KEYS])]) + "\n"
@@ -122,14 +126,15 @@ def describe_key(key: str, found: tuple[str, str]) -> str:
 
 
 def describe_kind(kind: str) -> str:
-    words = {"str": "word", "int": "whole number", "float": "number", "ClickTables": "table"}
+    words = {"str": "word", "int": "whole number", "float": "number", "bool": "true or false", "ClickTables": "table"}
     words |= {"tuple[int, ...]": "list of whole numbers", "tuple[str, ...]": "list of words"}
     return " or ".join(words.get(part, part) for part in kind.split(" | ") if part != "None")
 
 
 def describe_default(key: str) -> str:
-    """One value, or one for each recipe where they differ."""
-    values = {name: getattr(recipe, key) for name, recipe in recipes.NAMED.items()}
+    """One value, or one for each recipe where they differ; a ranker from labels has only the keys that it knows."""
+    knowing = {n: r for n, r in recipes.NAMED.items() if not r.is_offline or key in recipes.OF_OFFLINE}
+    values = {name: getattr(recipe, key) for name, recipe in knowing.items()}
     if key == "recipe":
         return "must be given"
     shown = {name: "" if value is None or value == {} else f"`{value}`" for name, value in values.items()}

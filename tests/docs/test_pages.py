@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from hushrank.data.catalog import CATALOG
 from hushrank.data.shapes import SHAPES
 from hushrank.experiments.recipe import KEYS, NAMED
 from hushrank.learners.named import LEARNERS
+from hushrank.metrics.rewards import REWARD_NAMES
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -55,7 +55,8 @@ def test_the_generated_pages_are_those_of_the_code() -> None:
 
 def test_the_docs_name_every_command_recipe_key_method_user_and_data_set() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    names = [*NAMED, *KEYS, *USERS, *LEARNERS, *aggregation_names(), *ATTACKS, *SHAPES, *CATALOG]
+    methods = [*LEARNERS, *aggregation_names(), *ATTACKS, *REWARD_NAMES]
+    names = [*NAMED, *KEYS, *USERS, *methods, *SHAPES, *CATALOG]
     missing = [name for name in names if f"`{name}`" not in text]
     missing += [name for name in list_commands(typer.main.get_command(app)) if name not in text]
     assert not missing
@@ -71,17 +72,6 @@ def test_the_clicks_page_shows_the_probabilities_of_the_code() -> None:
         name = given or name
         table = cascade_user(name, int(n_grades))
         assert table.click == tuple(map(float, click.split(", "))) and table.stop == tuple(map(float, stop.split(", ")))
-
-
-def test_the_aggregation_page_shows_what_was_measured_about_server_steps() -> None:
-    page = (DOCS / "aggregation.md").read_text(encoding="utf-8")
-    shown = [
-        [float(number) for number in re.findall(r"[+-]\.\d{4}", cell)]
-        for user in ("perfect", "navigational", "informational")
-        for cell in re.findall(rf"^\| {user} \|(.*)\|$", page, re.M)[0].split("|")
-    ]
-    rows = json.loads((DOCS / "benchmarks" / "server_steps.json").read_text())["rows"]
-    assert shown == [[row["difference"], *row["interval"]] for row in rows]
 
 
 def test_every_paper_that_is_cited_stands_in_the_bibliography() -> None:
