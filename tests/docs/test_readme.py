@@ -13,7 +13,7 @@ README = ROOT / "README.md"
 
 def test_what_the_readme_shows_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_page(README, tmp_path, monkeypatch)
-    for run in ("first", "momentum", "mine", "hurried", "python"):
+    for run in ("first", "momentum", "private", "mine", "hurried", "python"):
         assert (tmp_path / "runs" / run / "report.html").is_file()
     assert (tmp_path / "ranker.safetensors").is_file()
 
