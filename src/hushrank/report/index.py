@@ -32,7 +32,7 @@ class IndexLine:
     held: int
     not_held: int
     not_run: int  # findings
-    why: str  # why it was not run
+    why: str  # why it was not run, or what was done otherwise than published
     page: str | None  # address of its page, from the index
     is_stand_in: bool
     is_quick: bool
@@ -45,7 +45,8 @@ class IndexLine:
     @property
     def state(self) -> str:
         if self.is_run:
-            return "run" + (", quick" if self.is_quick else "") + (", stand-in data" if self.is_stand_in else "")
+            words = ("run", "quick" * self.is_quick, "stand-in data" * self.is_stand_in, self.why)
+            return ", ".join(filter(None, words))
         return f"not run: {self.why}" if self.why else "not run"
 
 
