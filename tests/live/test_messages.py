@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushrank.learners.es import es_aggregate, perturbation
-from hushrank.live.messages import WIRE_VERSION, decode_reward, encode_reward
+from hushrank.live.messages import WIRE_VERSION, decode_reward, decode_rewards, encode_reward
 from hushrank.types import PrivateReward, SeedReward
 
 seeds = st.integers(0, 2**32 - 1)
@@ -72,6 +72,15 @@ def test_a_reward_beyond_its_range_is_refused(value: float) -> None:
 @given(st.floats(0.1, 100))
 def test_a_reward_at_the_end_of_its_range_is_welcome_however_it_was_rounded(high: float) -> None:
     assert decode_reward(encode_reward(PrivateReward(1, (high, -high), "")), low=-high, high=high).seed == 1
+
+
+def test_bad_messages_are_refused_and_counted_and_never_spoil_a_round() -> None:
+    good = [encode_reward(PrivateReward(seed, (0.5, 0.25), "")) for seed in (1, 2, 3)]
+    bad = [b"", good[0] + b"x", struct.pack("<Iff", 9, nan, 0.5), struct.pack("<Iff", 9, 0.5, 7.0), b"x" * 11]
+    received, refused = decode_rewards([bad[0], good[0], *bad[1:3], good[1], bad[3], good[2], bad[4]])
+    alone = es_aggregate(map(decode_reward, good), n_params=5, sigma=0.01)
+    assert es_aggregate(received, n_params=5, sigma=0.01).tolist() == alone.tolist()
+    assert sum(refused.values()) == 5 and sum(n for why, n in refused.items() if "bytes" in why) == 3
 
 
 def test_only_what_was_privatised_is_encoded() -> None:
