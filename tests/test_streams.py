@@ -15,9 +15,11 @@ from scipy import stats
 
 from hushrank import streams, streams_fast
 from hushrank.streams import (
+    ENTROPY,
     Purpose,
     draw_below,
     draw_bits,
+    draw_blocks,
     draw_normal,
     draw_uniform,
     fold_in,
@@ -186,3 +188,41 @@ def test_batched_keys_draw_what_single_ones_do() -> None:
     for draw in (draw_bits, draw_uniform, draw_normal):
         assert draw(keys, 5).shape == (2, 3, 5)
         assert draw(keys, 5)[1, 2].tolist() == draw(keys[1, 2], 5).tolist()
+
+
+def test_blocks_of_several_keys_are_those_of_each() -> None:
+    keys = fold_in(seed_key(6), np.arange(4).reshape(2, 2))
+    found = draw_blocks(keys, np.array([3, 1]), np.array([[0, 2], [1, 1]], np.uint32))
+    assert found.shape == (2, 2, 2)
+    assert found[0].ravel().tolist() == draw_bits(keys[1, 1], 6)[[0, 1, 4, 5]].tolist()
+    assert found[1, 0].tolist() == found[1, 1].tolist() == draw_bits(keys[0, 1], 4)[2:].tolist()
+
+
+def test_entropy_stays_entropy_and_never_draws_the_same_twice() -> None:
+    folded = stream(ENTROPY, Purpose.PRIVATISE, 3, 7)
+    assert folded == ENTROPY and folded.shape == (2,)
+    draws = [draw_bits(key, 1000) for key in (ENTROPY, ENTROPY, folded)]
+    assert all(d.dtype == np.uint32 and d.shape == (1000,) for d in draws)
+    assert len({d.tobytes() for d in draws}) == 3
+    assert not draw_bits(ENTROPY, 0).size
+
+
+def test_entropy_draws_what_keys_do() -> None:
+    keys = fold_in(ENTROPY, np.arange(6).reshape(2, 3))
+    assert keys.shape == (2, 3, 2)
+    assert draw_uniform(keys, 5).shape == draw_normal(keys, 5).shape == (2, 3, 5)
+    assert set(draw_below(ENTROPY, 3, 1000).tolist()) == {0, 1, 2}
+    assert draw_blocks(ENTROPY, np.zeros(4, int), np.zeros((4, 3), np.uint32)).shape == (4, 3, 2)
+
+
+def test_entropy_is_uniform() -> None:
+    n = 100_000
+    draws = draw_uniform(ENTROPY, n).astype(np.float64)
+    assert stats.kstest(draws, "uniform").statistic < 3.5 / np.sqrt(n)  # once in 20 thousand million times it is more
+
+
+def test_what_does_not_know_entropy_fails_rather_than_draw_from_a_known_key() -> None:
+    with pytest.raises((TypeError, ValueError, IndexError, AttributeError)):
+        threefry(ENTROPY, words(0), words(0))
+    with pytest.raises((TypeError, ValueError)):
+        np.asarray(ENTROPY, dtype=np.uint32)

@@ -6,13 +6,17 @@ padding a list or resuming a run moves no other draw. The block function is Thre
 
 `threefry` and `to_uniform` use only operators that NumPy and JAX arrays share; the rest of this file is NumPy, for
 devices, and `streams_fast.py` is its twin for the simulator. Both give the same bits (tests/test_streams.py pins them).
+Where nothing may be repeatable, `ENTROPY` stands in the place of a key: the live system's noise, seeds and masks.
 Shapes: a key is [2] or, batched, [..., 2], always uint32.
 """
 
 from __future__ import annotations
 
+import math
+import os
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,6 +44,27 @@ class Purpose(IntEnum):
     PERTURB = 13  # that perturbation, under the word as key: part of the wire version
     PRIVATISE = 14  # randomised responses and noise on what a client sends
     SERVER_NOISE = 15  # noise that the server adds to a sum
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """A key that is none: whatever is folded in, every draw is new and comes from the operating system.
+
+    Why not a random key: 64 bits can be tried out, and noise that can be drawn again hides nothing. Why no array:
+    what forgets to ask for it fails, instead of drawing from a key that everybody knows.
+    """
+
+    shape: tuple[int, ...] = (2,)  # as of a key
+
+    def fold_in(self, names: Array) -> Array:
+        return cast("Array", Entropy((*np.broadcast_shapes(self.shape[:-1], np.shape(names)), 2)))
+
+    def draw(self, shape: tuple[int, ...]) -> Array:
+        """uint32"""
+        return np.frombuffer(os.urandom(4 * math.prod(shape)), dtype=np.uint32).reshape(shape)
+
+
+ENTROPY = cast("Array", Entropy())  # Why: whatever takes a key takes it
 
 
 def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
@@ -75,6 +100,8 @@ def stream(key: Array, *names: int) -> Array:
 
 def fold_in(key: Array, names: Array) -> Array:
     """[..., 2] one new key for each whole number in `names`; keys and names broadcast."""
+    if isinstance(key, Entropy):
+        return key.fold_in(names)
     flat = np.atleast_1d(np.asarray(names, dtype=np.uint64))
     words = threefry(key, (flat >> np.uint64(32)).astype(np.uint32), flat.astype(np.uint32))
     return np.stack(words, axis=-1).reshape(*np.broadcast_shapes(key.shape[:-1], np.shape(names)), 2)
@@ -82,9 +109,18 @@ def fold_in(key: Array, names: Array) -> Array:
 
 def draw_bits(key: Array, n: int) -> Array:
     """[..., n] uint32: draw i is word i % 2 of block i // 2, so it does not depend on n."""
+    if isinstance(key, Entropy):
+        return key.draw((*key.shape[:-1], n))
     counters = np.arange((n + 1) // 2, dtype=np.uint32)
     pair = threefry(key[..., None, :], np.zeros_like(counters), counters)
     return np.stack(pair, axis=-1).reshape(*key.shape[:-1], -1)[..., :n]
+
+
+def draw_blocks(key: Array, owners: Array, blocks: Array) -> Array:
+    """[n, m, 2] uint32, both words of `blocks` [n, m], row i of the key that stands at owners[i] among all keys."""
+    if isinstance(key, Entropy):
+        return key.draw((*blocks.shape, 2))
+    return np.stack(threefry(key.reshape(-1, 2)[owners][:, None, :], np.zeros_like(blocks), blocks), axis=-1)
 
 
 def to_uniform(bits: Any) -> Any:

@@ -13,7 +13,7 @@ from hushrank.privacy.clipping import clip_weights, grid_step
 from hushrank.privacy.draws import draw_fine_normal, draw_fine_uniform, draw_gamma, draw_laplace
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace, draw_noise_share, sum_noise_as_laplace
 from hushrank.privacy.named import PAPER_SETTINGS, paper_noise, published_sensitivity
-from hushrank.streams import Purpose, draw_bits, fold_in, seed_key, stream
+from hushrank.streams import ENTROPY, Purpose, draw_bits, fold_in, seed_key, stream
 from hushrank.types import Array, DenseUpdate
 
 
@@ -53,6 +53,23 @@ class Above:
 
     def cdf(self, x: Array) -> Array:
         return np.asarray(1 - self.whole.sf(x) / self.whole.sf(self.threshold))
+
+
+def test_the_operating_systems_entropy_has_the_distributions_too() -> None:
+    """At a level of 1e-9, because these draws are others every time."""
+    for sample, distribution in (
+        (draw_fine_normal(ENTROPY, 20_000), stats.norm()),
+        (draw_laplace(ENTROPY, 20_000), stats.laplace()),
+        (draw_gamma(ENTROPY, 20_000, shape=0.5), stats.gamma(0.5)),
+    ):
+        assert stats.kstest(sample, distribution.cdf).pvalue > 1e-9
+
+
+def test_noise_from_entropy_is_new_every_time() -> None:
+    update = DenseUpdate(np.zeros(20), 4)
+    for protection in (PaperNoise(1.2, 3.0, 2), SoundLaplace(0.1, 1.0, "clients", 2)):
+        first, second = (protection.privatise(update, key=ENTROPY).delta for _ in range(2))
+        assert np.sum(first != 0) > 15 and np.sum(first != second) > 15  # one of 20 may be rounded to 0 by chance
 
 
 def test_a_gamma_number_depends_on_its_key_and_place_alone() -> None:

@@ -6,9 +6,11 @@ deviations and Gamma numbers of a small shape lose what little they have. Shapes
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from hushrank.streams import draw_bits, fold_in, stream, threefry
+from hushrank.streams import draw_bits, draw_blocks, fold_in, stream
 from hushrank.types import Array
 
 _TRIALS = 16  # Why: a trial fails with probability below .05, so that all fail once in 2^69 numbers
@@ -52,15 +54,14 @@ def _draw_gamma_above_one(key: Array, n: int, *, shape: float) -> Array:
     Trial t of number i takes blocks 3 i to 3 i + 2 of stream t, whatever happened to other numbers; the first trial
     that is accepted counts. After 16 failures the number is its most likely value.
     """
-    keys = key.reshape(-1, 2)
     d = shape - 1.0 / 3.0
-    values = np.full(len(keys) * n, d)
+    values = np.full(math.prod(key.shape[:-1]) * n, d)
     pending = np.arange(len(values))
     for trial in range(_TRIALS):
         owners, places = pending // n, pending % n
         blocks = (3 * places[:, None] + np.arange(3)).astype(np.uint32)
-        words = threefry(fold_in(keys, np.asarray(trial))[owners][:, None, :], np.zeros_like(blocks), blocks)
-        first, second, third = np.moveaxis(_to_fine(np.stack(words, axis=-1)), -1, 0)
+        words = draw_blocks(fold_in(key, np.asarray(trial)), owners, blocks)
+        first, second, third = np.moveaxis(_to_fine(words), -1, 0)
         x = _to_normal(first, second)
         v = np.maximum(1.0 + x / np.sqrt(9.0 * d), 0.0) ** 3
         with np.errstate(divide="ignore"):
