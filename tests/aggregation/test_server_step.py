@@ -52,6 +52,21 @@ def test_momentum_by_hand() -> None:
     assert path.tolist() == [[1 + 0.5 * 2], [2 + 0.5 * (0.9 * 2 + 4)]]
 
 
+def test_a_rate_that_fades_by_hand() -> None:
+    path = step_through(ServerStep("sgd", 4.0, fade=4), np.array([0.0]), np.ones((4, 1)))
+    assert path[:, 0].tolist() == [4, 4 + 3, 4 + 3 + 2, 4 + 3 + 2 + 1]
+    with pytest.raises(ValueError, match="at least 1 step"):
+        ServerStep(fade=0)
+
+
+@pytest.mark.parametrize("optimiser", DEFAULT_RATES)
+def test_a_rate_that_fades_is_the_schedule_of_optax(optimiser: str) -> None:
+    schedule = optax.linear_schedule(0.1, 0.0, N_STEPS)
+    theirs = {"sgd": optax.sgd(schedule), "momentum": optax.sgd(schedule, momentum=0.9), "adam": optax.adam(schedule)}
+    ours = step_through(ServerStep(optimiser, 0.1, fade=N_STEPS), START, UPDATES)
+    np.testing.assert_allclose(ours, optax_path(theirs[optimiser]), rtol=2e-5, atol=2e-6)
+
+
 def test_the_first_step_of_adam_has_the_length_of_its_rate() -> None:
     path = step_through(ServerStep("adam", 0.01), np.zeros(3), np.array([[5.0, -1e-3, 0.0]]))
     np.testing.assert_allclose(path, [[0.01, -0.01, 0.0]], rtol=2e-5)  # 1e-8 / 1e-3 of it is lost to the small constant

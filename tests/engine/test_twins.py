@@ -36,7 +36,9 @@ def test_engine_equals_the_plain_round_for_three_users_unequal_interactions_and_
 
 
 @pytest.mark.parametrize("options", ENGINES)
-@pytest.mark.parametrize("step", [ServerStep("momentum", 0.5), ServerStep("adam", 0.01)])
+@pytest.mark.parametrize(
+    "step", [ServerStep("momentum", 0.5), ServerStep("adam", 0.01), ServerStep("sgd", 2.0, fade=8)]
+)
 def test_engine_equals_the_plain_round_with_a_server_step(step: ServerStep, options: Options) -> None:
     setting = tiny_setting(server_step=step, users=("navigational",))
     results, _ = simulate(setting, options)

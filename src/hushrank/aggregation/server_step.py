@@ -26,12 +26,15 @@ class ServerStep:
 
     optimiser: str = "sgd"
     rate: float = 1.0
+    fade: int | None = None  # steps over which the rate falls to zero in equal parts; None: it stays
 
     def __post_init__(self) -> None:
         if self.optimiser not in DEFAULT_RATES:
             raise ValueError(f"server_optimiser is {self.optimiser!r}, must be one of {', '.join(DEFAULT_RATES)}.")
         if not self.rate > 0:
             raise ValueError(f"server_rate is {self.rate}, must be > 0.")
+        if self.fade is not None and self.fade < 1:
+            raise ValueError(f"fade is {self.fade}, must be at least 1 step.")
 
     def init(self, params: Any) -> ServerState:
         return ServerState(0.0 * params, 0.0 * params, 0.0 * params[..., :1])
@@ -39,12 +42,13 @@ class ServerStep:
     def __call__(self, state: ServerState, params: Any, update: Any) -> tuple[ServerState, Any]:
         """New state and new parameters [n_params]."""
         n_steps = state.n_steps + 1.0
+        rate = self.rate if self.fade is None else self.rate * (1.0 - state.n_steps / self.fade)
         if self.optimiser == "sgd":
-            return ServerState(state.first, state.second, n_steps), params + self.rate * update
+            return ServerState(state.first, state.second, n_steps), params + rate * update
         if self.optimiser == "momentum":
             first = _MOMENTUM * state.first + update
-            return ServerState(first, state.second, n_steps), params + self.rate * first
+            return ServerState(first, state.second, n_steps), params + rate * first
         first = _MOMENTUM * state.first + (1 - _MOMENTUM) * update
         second = _SECOND * state.second + (1 - _SECOND) * update * update
         mean, mean_square = first / (1 - _MOMENTUM**n_steps), second / (1 - _SECOND**n_steps)
-        return ServerState(first, second, n_steps), params + self.rate * mean / (mean_square**0.5 + _TINY)
+        return ServerState(first, second, n_steps), params + rate * mean / (mean_square**0.5 + _TINY)

@@ -52,6 +52,7 @@ class Recipe:
     learning_rate: float = 0.1  # of a client's own steps
     server_optimiser: str = "sgd"  # sgd, momentum or adam
     server_rate: float | None = None  # default 1; adam .001
+    server_fade: bool = False  # let the server's rate fall to zero, round by round: what noise it added is forgotten
     reward: str | None = None  # foltr-es: what is made larger; MaxRR (default), LastRR, click-through, nDCG or DCG
     reward_points: int | None = None  # foltr-es: values that nDCG and DCG are rounded to; default 11
     sigma: float | None = None  # foltr-es: standard deviation of the perturbations; default .01
@@ -384,10 +385,10 @@ def check_population(recipe: Recipe) -> None:
             )
         return
     is_alone = recipe.n_clients == 1 and recipe.cohort is None and not recipe.dropout and len(interactions) == 1
-    if not is_alone or recipe.attack is not None or recipe.aggregation != "mean":
+    if not is_alone or recipe.attack is not None or recipe.aggregation != "mean" or recipe.server_fade:
         raise ValueError(
             "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "
-            "there is no cohort, dropout, aggregation or attack. For a federation run fpdgd."
+            "there is no cohort, dropout, aggregation, attack or server_fade. For a federation run fpdgd."
         )
     if interactions[0] % (recipe.batch or 1):
         raise ValueError(

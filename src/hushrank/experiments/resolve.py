@@ -96,7 +96,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         attack=recipe.attack,
         n_malicious=recipe.n_malicious,
         aggregation=recipe.aggregation,
-        server_step=ServerStep(recipe.server_optimiser, rate),
+        server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 
 
