@@ -1,7 +1,8 @@
-"""Messages of an evolution strategy: 8 or 12 bytes, there and back, refused with the reason."""
+"""What crosses the wire, there and back; what cannot be right is refused with the reason."""
 
 from __future__ import annotations
 
+import json
 import struct
 from math import inf, nan
 
@@ -11,8 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushrank.learners.es import es_aggregate, perturbation
-from hushrank.live.messages import WIRE_VERSION, decode_reward, decode_rewards, encode_reward
-from hushrank.types import PrivateReward, SeedReward
+from hushrank.live.messages import (
+    STATUS,
+    WIRE_VERSION,
+    LastAnswer,
+    Outcome,
+    Reason,
+    RefusedError,
+    RoundNews,
+    Standing,
+    decode_reward,
+    decode_rewards,
+    decode_update,
+    encode_reward,
+    encode_update,
+    is_secret,
+    make_secret,
+    parse_news,
+    parse_standing,
+)
+from hushrank.privacy.none import send_openly
+from hushrank.types import DenseUpdate, PrivateReward, SeedReward
 
 seeds = st.integers(0, 2**32 - 1)
 floats = st.floats(0, 1, width=32)
@@ -37,7 +57,7 @@ def test_the_bytes_are_little_endian_and_nothing_else() -> None:
 def test_the_server_needs_the_bytes_the_length_of_params_and_sigma(sent: list[tuple[int, float, float]]) -> None:
     bodies = [encode_reward(PrivateReward(seed, (up, down), "")) for seed, up, down in sent]
     estimate = es_aggregate(map(decode_reward, bodies), n_params=5, sigma=0.01)
-    by_hand = [perturbation(seed, 5, sigma=0.01) * (up - down) / (2 * 0.01**2) for seed, up, down in sent]
+    by_hand = [np.float64(perturbation(seed, 5, sigma=0.01)) * (up - down) / (2 * 0.01**2) for seed, up, down in sent]
     assert estimate == pytest.approx(np.mean(by_hand, axis=0), rel=1e-5, abs=1e-6)
 
 
@@ -90,3 +110,78 @@ def test_only_what_was_privatised_is_encoded() -> None:
         encode_reward(PrivateReward(1, (0.1, 0.2, 0.3), ""))
     with pytest.raises(ValueError, match=r"a seed must be a whole number from 0 to 2\^32 - 1"):
         encode_reward(PrivateReward(2**32, (0.1,), ""))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+def test_an_update_arrives_as_it_was_sent(numbers: list[float]) -> None:
+    body = encode_update(send_openly(DenseUpdate(np.array(numbers, np.float32), 3)))
+    assert len(body) == 4 * len(numbers)
+    assert decode_update(body, n_params=len(numbers)).tolist() == numbers
+
+
+def test_an_update_is_little_endian_float32_and_nothing_else() -> None:
+    """Golden: version 1 of the wire."""
+    assert encode_update(send_openly(DenseUpdate(np.array([1.0, -2.0]), 1))).hex() == "0000803f" + "000000c0"
+
+
+def test_only_updates_that_were_privatised_and_can_be_sent_are_encoded() -> None:
+    with pytest.raises(TypeError, match="a DenseUpdate came, only a PrivateUpdate may leave a device"):
+        encode_update(DenseUpdate(np.ones(2), 1))  # type: ignore[arg-type] # Why: the mistake to be caught
+    for delta in (np.ones((1, 2)), np.array([nan]), np.array([1e39])):
+        with pytest.raises(ValueError, match="one vector of finite float32 numbers"), np.errstate(over="ignore"):
+            encode_update(send_openly(DenseUpdate(delta, 1)))
+
+
+@given(st.binary(max_size=24))
+def test_whatever_bytes_come_an_update_is_finite_or_refused_with_its_reason(body: bytes) -> None:
+    if len(body) == 16 and np.isfinite(np.frombuffer(body, "<f4")).all():
+        assert decode_update(body, n_params=4).tobytes() == body
+        return
+    with pytest.raises(RefusedError) as refused:
+        decode_update(body, n_params=4)
+    assert refused.value.reason == (Reason.not_finite if len(body) == 16 else Reason.shape)
+    assert refused.value.status == 422
+
+
+def test_every_reason_has_a_status_of_a_refusal() -> None:
+    assert set(STATUS) == set(Reason) and all(400 <= status < 600 for status in STATUS.values())
+    assert 500 not in STATUS.values()
+
+
+lasts = st.none() | st.builds(LastAnswer, st.integers(1, 2**62), st.sampled_from(Outcome))
+asked = st.builds(RoundNews, st.integers(1, 2**62), st.none() | st.floats(0, 1e9), st.booleans(), lasts)
+
+
+@given(asked | st.builds(RoundNews, st.none(), st.none(), st.just(False), lasts), st.integers(0, 2**62))
+def test_news_and_standing_travel_as_json(news: RoundNews, n: int) -> None:
+    assert parse_news(json.loads(json.dumps(news.as_json()))) == news
+    standing = Standing(n, news.last)
+    assert parse_standing(json.loads(json.dumps(standing.as_json()))) == standing
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        [],
+        {},
+        {"round": 0, "closes_in_s": None, "is_asked": True, "last": None},
+        {"round": True, "closes_in_s": None, "is_asked": True},
+        {"round": 1, "closes_in_s": nan, "is_asked": True},
+        {"round": 1, "closes_in_s": None, "is_asked": 1},
+        {"round": 1, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": "lost"}},
+        {"round": 1, "closes_in_s": None, "is_asked": True, "last": []},
+        {"accepted_updates": -1, "last": None},
+    ],
+)
+def test_other_answers_are_refused(values: object) -> None:
+    with pytest.raises(ValueError, match="the server"):
+        parse_news(values)
+    with pytest.raises(ValueError, match="the server"):
+        parse_standing(values)
+
+
+def test_secrets_are_long_different_and_known_by_their_form() -> None:
+    assert is_secret(make_secret()) and make_secret() != make_secret()
+    for text in ("", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 43 + "\n", "é" * 43):
+        assert not is_secret(text)

@@ -12,7 +12,15 @@ from safetensors.numpy import save_file
 
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.rankers.named import describe_ranker, name_parts, named_ranker, read_ranker, write_ranker
+from hushrank.rankers.named import (
+    describe_ranker,
+    name_parts,
+    named_ranker,
+    pack_ranker,
+    read_ranker,
+    unpack_ranker,
+    write_ranker,
+)
 from hushrank.types import Array
 
 LINEAR_ABOUT = {"format": 1, "ranker": "linear", "n_features": 2}
@@ -98,3 +106,13 @@ def test_missing_or_misshapen_tensors_are_refused(tmp_path: Path) -> None:
 def test_parameters_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
     with pytest.raises(ValueError, match="holds parameters that are not finite numbers"):
         read_ranker(write_file(tmp_path / "r", LINEAR_ABOUT, {"weights": np.array([1.0, value], np.float32)}))
+
+
+def test_a_ranker_travels_as_the_bytes_of_its_file(tmp_path: Path) -> None:
+    packed = pack_ranker(LinearRanker(2), np.ones(2), origin={"round": 3})
+    write_ranker(tmp_path / "r", LinearRanker(2), np.ones(2), origin={"round": 3})
+    assert (tmp_path / "r").read_bytes() == packed
+    ranker, params, origin = unpack_ranker(packed, name="the server's answer")
+    assert (ranker, params.tolist(), origin) == (LinearRanker(2), [1.0, 1.0], {"round": 3})
+    with pytest.raises(ValueError, match="the server's answer is not a ranker"):
+        unpack_ranker(packed[:-1], name="the server's answer")

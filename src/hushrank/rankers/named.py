@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from hushrank.files import write_bytes, write_json
 from hushrank.rankers.linear import LinearRanker
@@ -50,33 +50,55 @@ def name_parts(ranker: Ranker, params: Array) -> dict[str, Array]:
     return parts
 
 
+def pack_ranker(ranker: LinearRanker | MlpRanker, params: Array, *, origin: Mapping[str, Any]) -> bytes:
+    """A ranker as the bytes of a safetensors file; `origin` says where it comes from."""
+    about = json.dumps(_tell_about(ranker, origin))
+    return save(name_parts(ranker, params), metadata={"hushrank": about})
+
+
 def write_ranker(path: Path, ranker: LinearRanker | MlpRanker, params: Array, *, origin: Mapping[str, Any]) -> None:
     """`path` (safetensors) and a JSON file of the same name; `origin` says where the ranker comes from."""
-    about = {"format": FORMAT, **describe_ranker(ranker), "origin": dict(origin)}
-    write_bytes(path, save(name_parts(ranker, params), metadata={"hushrank": json.dumps(about)}))
-    write_json(path.with_suffix(".json"), about)
+    write_bytes(path, pack_ranker(ranker, params, origin=origin))
+    write_json(path.with_suffix(".json"), _tell_about(ranker, origin))
+
+
+def _tell_about(ranker: LinearRanker | MlpRanker, origin: Mapping[str, Any]) -> dict[str, Any]:
+    return {"format": FORMAT, **describe_ranker(ranker), "origin": dict(origin)}
 
 
 def read_ranker(path: Path) -> tuple[LinearRanker | MlpRanker, Array, dict[str, Any]]:
     """The ranker, its parameters [n_params] and its origin. Everything needed is in the safetensors file."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["hushrank"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-        version = about["format"]
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise ValueError(f"{path} is not a ranker that hushrank export wrote ({error}).") from error
+    return unpack_ranker(content, name=str(path))
+
+
+def unpack_ranker(content: bytes, *, name: str) -> tuple[LinearRanker | MlpRanker, Array, dict[str, Any]]:
+    """What `pack_ranker` packed; `name` says in errors where the bytes are from."""
+    try:
+        tensors = load(content)
+        about = json.loads(_read_header(content)["__metadata__"]["hushrank"])
+        version = about["format"]
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a ranker that hushrank export wrote ({error}).") from error
     if version != FORMAT:
-        raise ValueError(f"{path} has format {version}, this version reads {FORMAT}: update hushrank.")
+        raise ValueError(f"{name} has format {version}, this version reads {FORMAT}: update hushrank.")
     try:
         settings = {key: about[key] for key in ("n_features", "hidden", "activation") if key in about}
         ranker = named_ranker(about["ranker"], **settings)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not say what kind of ranker it is ({error}).") from error
+        raise ValueError(f"{name} does not say what kind of ranker it is ({error}).") from error
     for part in ranker.parameters:
         if part.name not in tensors or tensors[part.name].shape != part.shape:
-            raise ValueError(f"{path} lacks the tensor {part.name} of shape {part.shape}.")
+            raise ValueError(f"{name} lacks the tensor {part.name} of shape {part.shape}.")
     params = np.concatenate([tensors[part.name].ravel() for part in ranker.parameters]).astype(np.float32)
     if not np.isfinite(params).all():
-        raise ValueError(f"{path} holds parameters that are not finite numbers.")
+        raise ValueError(f"{name} holds parameters that are not finite numbers.")
     return ranker, params, about.get("origin", {})
+
+
+def _read_header(content: bytes) -> Any:
+    """The JSON before the tensors: 8 bytes say how long it is."""
+    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
