@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.laplace import PaperNoise
+from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.round import Federation
 
-Sound: TypeAlias = SoundGaussian | SoundLaplace
-Protection: TypeAlias = PaperNoise | Sound
+Protection: TypeAlias = PaperNoise | NoisySum
 
 
 def protect(federation: Federation, protection: Protection) -> Federation:

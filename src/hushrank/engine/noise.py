@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.engine.setting import Method
-from hushrank.privacy.clipping import grid_step
-from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, sum_noise_as_laplace
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array
@@ -36,5 +34,5 @@ def local_norms(method: Method) -> tuple[float, float, int, float]:
         return 0.0, 0.0, 2, 0.0
     if isinstance(protection, PaperNoise):
         return protection.weight_norm, 0.0, 2, 0.0
-    step = grid_step(protection.clip_norm) if protection.noise_multiplier > 0 else 0.0
-    return 0.0, protection.clip_norm, 2 if isinstance(protection, SoundGaussian) else 1, step
+    step = protection.step if protection.noise_multiplier > 0 else 0.0
+    return 0.0, protection.clip_norm, protection.norm_order, step

@@ -8,8 +8,8 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
 from hushrank.cohort import Population
 from hushrank.evolution import Evolution
-from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.laplace import PaperNoise
+from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.protection import Protection
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -51,12 +51,12 @@ class Method:
     @property
     def counts_alike(self) -> bool:
         """Whether every message weighs 1, however often its client searched."""
-        return self.evolution is not None or isinstance(self.protection, SoundGaussian | SoundLaplace)
+        return self.evolution is not None or isinstance(self.protection, NoisySum)
 
     @property
     def divisor(self) -> float | None:
         """What a sum is divided by: a constant under sound protection, None for the weights that arrived."""
-        is_sound = isinstance(self.protection, SoundGaussian | SoundLaplace)
+        is_sound = isinstance(self.protection, NoisySum)
         return float(self.population.cohort_size) if is_sound else None
 
     @property
@@ -105,7 +105,7 @@ def noise_reason(method: Method) -> str | None:
     """Noise that the fast engines cannot draw as one draw for the whole sum."""
     if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
         return "privacy=paper with unequal interactions"
-    if isinstance(method.protection, SoundGaussian | SoundLaplace) and method.protection.n_honest is not None:
+    if isinstance(method.protection, NoisySum) and method.protection.n_honest is not None:
         return "noise that clients add"
     return None
 

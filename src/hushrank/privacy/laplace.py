@@ -7,21 +7,11 @@ them knowing it [fpdgd, Eq. 15 and 16]. Shapes: updates and noise [n_params], or
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.draws import draw_gamma, draw_laplace
-from hushrank.privacy.noisy_sum import (
-    Adjacency,
-    Placement,
-    average_sum,
-    check_answers,
-    check_mechanism,
-    describe_message,
-)
+from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.renyi import Spend, check_epsilon
 from hushrank.streams import stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate
@@ -105,64 +95,19 @@ def sum_noise_as_laplace(n_params: int, *, scale: float, key: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class SoundLaplace:
+class SoundLaplace(NoisySum):
     """Updates clipped in L1, Laplace noise on their sum: pure epsilon = 1 / noise_multiplier of a round.
 
     Of all updates of L1 norm 1 the one with a single coordinate is told apart best: for log-concave noise a change in
     two coordinates is at most as visible as the sum of both in one [dong2022]. So the scalar accountants hold.
     """
 
-    clip_norm: float  # L1
-    noise_multiplier: float  # scale of the sum's noise / clip_norm
-    placement: str = "server"  # or clients: who adds the noise
-    n_honest: int | None = None  # placement clients: among how many the noise is divided
+    mechanism: ClassVar[str] = "laplace"
+    norm_order: ClassVar[int] = 1
+    spread: ClassVar[str] = "scale"
 
-    def __post_init__(self) -> None:
-        check_norm(self.clip_norm)
-        check_mechanism(self.noise_multiplier, self.placement, self.n_honest)
+    def draw_noise(self, n_params: int, *, key: Array) -> Array:
+        return sum_noise_as_laplace(n_params, scale=self.scale, key=key)
 
-    @property
-    def scale(self) -> float:
-        """Of the sum's noise."""
-        return self.noise_multiplier * self.clip_norm
-
-    @property
-    def guarantee(self) -> str:
-        """Of one message."""
-        return describe_message(
-            noise=f"Laplace noise of scale {self.scale:.4g}",
-            norm=f"L1 norm at most {self.clip_norm:g}",
-            noise_multiplier=self.noise_multiplier,
-            placement=self.placement,
-            n_honest=self.n_honest,
-        )
-
-    def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
-        """The clipped update, with this client's share of the noise where clients add it; weight 1."""
-        clipped = clip_update(update.delta, self.clip_norm, ord=1)
-        if self.noise_multiplier == 0:
-            return PrivateUpdate(clipped, 1.0, self.guarantee)
-        step = grid_step(self.clip_norm)
-        delta = round_towards_zero(clipped, step)
-        if self.n_honest is not None:
-            share = draw_noise_share(key, delta.shape[-1], scale=self.scale, n_shares=self.n_honest)
-            delta = delta + np.rint(share / step) * step
-        return PrivateUpdate(delta, 1.0, self.guarantee)
-
-    def server_noise(self, n_params: int, *, key: Array) -> Array:
-        """[n_params] what the server adds to the sum of a round; key: stream(key, SERVER_NOISE, round)."""
-        if self.placement == Placement.clients or self.noise_multiplier == 0:
-            return np.zeros(n_params)
-        step = grid_step(self.clip_norm)
-        return np.rint(sum_noise_as_laplace(n_params, scale=self.scale, key=key) / step) * step
-
-    def combine(self, messages: Sequence[PrivateUpdate], *, n_params: int, cohort: float, key: Array) -> Array:
-        """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round)."""
-        check_answers(len(messages), self.n_honest or 0)
-        return average_sum(messages, n_params=n_params, noise=self.server_noise(n_params, key=key), cohort=cohort)
-
-    def spend(self, adjacency: str = Adjacency.add_remove) -> Spend:
-        """What one round costs a client that takes part, seen through the noisy sum."""
-        if self.noise_multiplier == 0:
-            raise ValueError("noise_multiplier is 0: without noise there is no guarantee to account for.")
-        return Spend("laplace", Adjacency(adjacency).factor / self.noise_multiplier)
+    def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
+        return draw_noise_share(key, n_params, scale=self.scale, n_shares=n_shares)
