@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushrank.learners.logged import importance_weight, log_propensities, logged_masses, logged_pdgd_gradient
+from hushrank.learners.logged import (
+    importance_weight,
+    log_propensities,
+    logged_masses,
+    logged_pdgd_gradient,
+    rescored_pdgd_gradient,
+)
 from hushrank.learners.pdgd import log_mass_left, pdgd_gradient, reversal_weight
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -92,6 +98,31 @@ def test_on_lists_of_todays_ranker_it_is_pdgd(seed: int, max_weight: float | Non
 
 
 @settings(deadline=None)
+@given(seeds, st.sampled_from([None, 1.0, 5.0]))
+def test_with_all_scores_it_is_pdgd_bit_for_bit(seed: int, max_weight: float | None) -> None:
+    features, params, ranking, is_clicked = random_impression(seed)
+    features, params = features.astype(np.float32), params.astype(np.float32)
+    scores = features @ params
+    ours = rescored_pdgd_gradient(LinearRanker(4), params, features, scores, ranking, is_clicked, max_weight=max_weight)
+    theirs = pdgd_gradient(LinearRanker(4), params, features, scores, ranking, is_clicked)
+    assert ours.dtype == theirs.dtype == np.float32 and ours.tobytes() == theirs.tobytes()
+
+
+@settings(deadline=None)
+@given(seeds, st.sampled_from([None, 0.5, 3.0]))
+def test_scores_and_their_propensities_tell_the_same_of_an_older_rankers_list(
+    seed: int, max_weight: float | None
+) -> None:
+    features, params, ranking, is_clicked = random_impression(seed)
+    scores, today = features @ params, 0.5 * params + 0.1
+    lists = (LinearRanker(4), today, features)
+    ours = rescored_pdgd_gradient(*lists, scores, ranking, is_clicked, max_weight=max_weight)
+    logged = log_propensities(scores, ranking)
+    theirs = logged_pdgd_gradient(*lists, ranking, is_clicked, logged, max_weight=max_weight)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+@settings(deadline=None)
 @given(seeds)
 def test_propensities_are_probabilities_and_the_only_one_left_is_certain(seed: int) -> None:
     features, params, ranking, _ = random_impression(seed, spread=20)
@@ -162,3 +193,11 @@ def test_misuse_is_refused(
     lists = np.array(ranking, dtype=np.int64), np.array(is_clicked, dtype=bool), np.array(propensities)
     with pytest.raises(ValueError, match=said):
         logged_pdgd_gradient(LinearRanker(2), np.zeros(2), FEATURES, *lists, max_weight=max_weight)
+
+
+def test_misuse_with_scores_is_refused() -> None:
+    lists = (LinearRanker(2), np.zeros(2), FEATURES, np.zeros(3))
+    with pytest.raises(ValueError, match="2 documents and 1 click marks"):
+        rescored_pdgd_gradient(*lists, RANKING, np.array([True]))
+    with pytest.raises(ValueError, match="each from 0 to 2"):
+        rescored_pdgd_gradient(*lists, np.array([0, 3]), CLICKED)

@@ -39,17 +39,45 @@ def logged_pdgd_gradient(
     """
     _check_logged(ranking, is_clicked, propensities, n_candidates=len(features), max_weight=max_weight)
     shown = ranker.score(params, features[ranking])
-    weights = np.zeros(len(ranking), dtype=shown.dtype)
-    log_masses, log_left = logged_masses(propensities)
+    weights = _weigh_pairs(shown, is_clicked, *logged_masses(propensities))
+    if max_weight is not None and weights.any():
+        now = log_propensities(ranker.score(params, features), ranking)
+        weights *= importance_weight(now, propensities, max_weight=max_weight)
+    return ranker.score_gradient(params, features[ranking], weights)
+
+
+def rescored_pdgd_gradient(
+    ranker: Ranker,
+    params: Array,
+    features: Array,
+    scores: Array,
+    ranking: Array,
+    is_clicked: Array,
+    *,
+    max_weight: float | None = None,
+) -> Array:
+    """[n_params] the same from a log that holds the scores [n] of every candidate with which the list was sampled.
+
+    On a list that today's ranker has shown it is `pdgd_gradient`, bit for bit, whatever `max_weight` of at least 1.
+    """
+    _check_list(ranking, is_clicked, n_candidates=len(features), max_weight=max_weight)
+    logged = log_propensities(scores, ranking)
+    today = ranker.score(params, features)
+    weights = _weigh_pairs(today[ranking], is_clicked, scores[ranking], log_mass_left(scores, ranking))
+    if max_weight is not None and weights.any():
+        weights *= importance_weight(log_propensities(today, ranking), logged, max_weight=max_weight)
+    return ranker.score_gradient(params, features[ranking], weights)
+
+
+def _weigh_pairs(shown: Array, is_clicked: Array, log_masses: Array, log_left: Array) -> Array:
+    """[k] how much each shown document should rise: rho by the logged masses, the pair gradient by today's scores."""
+    weights = np.zeros(len(shown), dtype=shown.dtype)
     for k, l in infer_preferences(is_clicked):
         rho = reversal_weight(log_masses, log_left, k, l)  # [fpdgd, Eq. 6], under the policy that showed the list
         weight = rho * sigmoid(shown[k] - shown[l]) * sigmoid(shown[l] - shown[k])  # [fpdgd, Eq. 5], today
         weights[k] += weight
         weights[l] -= weight
-    if max_weight is not None and weights.any():
-        now = log_propensities(ranker.score(params, features), ranking)
-        weights *= importance_weight(now, propensities, max_weight=max_weight)
-    return ranker.score_gradient(params, features[ranking], weights)
+    return weights
 
 
 def logged_masses(propensities: Array) -> tuple[Array, Array]:
@@ -91,9 +119,17 @@ def _check_logged(
             f"{len(ranking)} documents, {len(is_clicked)} click marks and {len(propensities)} propensities came, must "
             "be equally many and at least 1: one of each per shown document."
         )
-    if len(np.unique(ranking)) != len(ranking) or np.min(ranking) < 0 or np.max(ranking) >= n_candidates:
-        raise ValueError(f"a ranking names different documents, each from 0 to {n_candidates - 1}: this one does not.")
     if not np.all((propensities > 0) & (propensities <= 1)):
         raise ValueError("a propensity is outside (0, 1]: a shown document was shown with some probability.")
+    _check_list(ranking, is_clicked, n_candidates=n_candidates, max_weight=max_weight)
+
+
+def _check_list(ranking: Array, is_clicked: Array, *, n_candidates: int, max_weight: float | None) -> None:
+    if len(ranking) != len(is_clicked) or not len(ranking):
+        raise ValueError(
+            f"{len(ranking)} documents and {len(is_clicked)} click marks came, must be equally many, at least 1."
+        )
+    if len(np.unique(ranking)) != len(ranking) or np.min(ranking) < 0 or np.max(ranking) >= n_candidates:
+        raise ValueError(f"a ranking names different documents, each from 0 to {n_candidates - 1}: this one does not.")
     if max_weight is not None and not 0 < max_weight < math.inf:
         raise ValueError(f"max_weight is {max_weight}, must be a number > 0. For no correction, set it to None.")
