@@ -22,12 +22,3 @@ def protect(federation: Federation, protection: Protection) -> Federation:
         return replace(federation, weight_norm=protection.weight_norm, privatise=protection.privatise)
     cohort = float(federation.population.cohort_size)
     return replace(federation, privatise=protection.privatise, combine=partial(protection.combine, cohort=cohort))
-
-
-def check_population(protection: Protection, *, n_clients: int, cohort_size: int, dropout: float) -> None:
-    """Refuse a federation in which less noise would arrive than was promised."""
-    if isinstance(protection, PaperNoise) and (cohort_size < n_clients or dropout):
-        raise ValueError(
-            f"privacy=paper divides its noise among all {n_clients} clients, so all must take part in every round: "
-            "leave cohort and dropout out, or use privacy=sound."
-        )

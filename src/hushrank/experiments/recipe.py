@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from hushrank.aggregation.compatibility import Attendance, Combination, Learner, Privacy, check_compatible
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.server_step import DEFAULT_RATES
 from hushrank.attacks.named import ATTACKS
@@ -22,7 +23,6 @@ from hushrank.metrics.rewards import REWARD_NAMES
 from hushrank.privacy.laplace import VARIANTS, PaperNoise
 from hushrank.privacy.named import MODES, published_sensitivity
 from hushrank.privacy.renyi import check_delta, check_epsilon
-from hushrank.protection import check_population as check_noise
 
 ClickTables = Mapping[str, Mapping[str, Any]]
 
@@ -272,10 +272,33 @@ def check_recipe(recipe: Recipe) -> None:
         raise ValueError("max_weight is for learning from a click log: give log too, or leave it out.")
     if len(set(recipe.users)) < len(recipe.users):
         raise ValueError(f"clicks is {list(recipe.users)}: name each user once.")
+    check_offline(recipe)
     check_population(recipe)
+    check_compatible(combination_of(recipe))
     check_evolution(recipe)
     check_protection(recipe)
-    check_offline(recipe)
+
+
+def combination_of(recipe: Recipe) -> Combination:
+    """What meets in this recipe."""
+    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": Privacy.server_noise}
+    privacy = Privacy.responses if recipe.is_evolution and recipe.privacy == "paper" else modes[recipe.privacy]
+    is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
+    return Combination(
+        learner=learner_of(recipe),
+        aggregation=recipe.aggregation,
+        privacy=privacy,
+        attendance=Attendance.some if is_partial else Attendance.everybody,
+        attack=recipe.attack,
+    )
+
+
+def learner_of(recipe: Recipe) -> Learner:
+    if recipe.is_evolution:
+        return Learner.rewards
+    if recipe.is_central or recipe.is_offline:
+        return Learner.central
+    return Learner.updates if recipe.log is None else Learner.log
 
 
 _OF_MODE = {
@@ -294,8 +317,6 @@ def check_protection(recipe: Recipe) -> None:
             raise ValueError(f"{key} is for privacy={modes} of recipe fpdgd; here privacy is {recipe.privacy!r}.")
     if recipe.privacy == "none" or recipe.is_evolution:
         return
-    if recipe.recipe != "fpdgd" or recipe.log is not None or recipe.aggregation != "mean":
-        raise ValueError(f"privacy={recipe.privacy} protects the mean of fpdgd's updates, simulated: not this recipe.")
     if recipe.privacy == "paper":
         paper_noise_of(recipe)
     elif (recipe.epsilon is None) == (recipe.noise_multiplier is None):
@@ -307,14 +328,11 @@ def check_protection(recipe: Recipe) -> None:
 
 
 def paper_noise_of(recipe: Recipe) -> PaperNoise:
-    """The published mechanism; refuses a federation in which not everybody takes part."""
+    """The published mechanism."""
     if recipe.epsilon is None:
         raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
     delta = published_sensitivity(recipe.epsilon) if recipe.sensitivity is None else recipe.sensitivity
-    noise = PaperNoise(recipe.epsilon, delta, recipe.n_clients, recipe.variant)
-    population = population_of(recipe)
-    check_noise(noise, n_clients=recipe.n_clients, cohort_size=population.cohort_size, dropout=recipe.dropout)
-    return noise
+    return PaperNoise(recipe.epsilon, delta, recipe.n_clients, recipe.variant)
 
 
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
@@ -339,14 +357,12 @@ def check_evolution(recipe: Recipe) -> None:
             raise ValueError(f"{given[0]} is for recipe foltr-es; {recipe.recipe} does not have it.")
         return
     default = NAMED["foltr-es"]
-    for key in ("learner", "batch", "aggregation", "attack", "log"):
+    for key in ("learner", "batch", "log"):
         if getattr(recipe, key) != getattr(default, key):
             raise ValueError(
                 f"{key} is {getattr(recipe, key)!r}, but recipe foltr-es sends a seed and rewards, not updates: "
                 f"leave {key} out."
             )
-    if recipe.privacy == "sound":
-        raise ValueError("recipe foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd.")
     evolution_of(recipe).check_interactions(population_of(recipe).interactions)
 
 
@@ -384,11 +400,10 @@ def check_population(recipe: Recipe) -> None:
                 "batch is for recipe pdgd (central); in a federation set interactions, a client's searches per round."
             )
         return
-    is_alone = recipe.n_clients == 1 and recipe.cohort is None and not recipe.dropout and len(interactions) == 1
-    if not is_alone or recipe.attack is not None or recipe.aggregation != "mean" or recipe.server_fade:
+    if recipe.n_clients != 1 or len(interactions) != 1 or recipe.server_fade:
         raise ValueError(
             "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "
-            "there is no cohort, dropout, aggregation, attack or server_fade. For a federation run fpdgd."
+            "there is no server_fade. For a federation run fpdgd."
         )
     if interactions[0] % (recipe.batch or 1):
         raise ValueError(
