@@ -69,15 +69,22 @@ def text_secret(text: str) -> Secret:
     return Secret(text, (*_without_repeats(forms), *_hashed("blake2b-20", short)))
 
 
-def fraction_secret(value: float) -> Secret:
-    """A number such as a feature or a propensity, from .1 to 1: as bytes of either width and order, and as digits."""
-    if not 0.1 <= value < 1:
-        raise ValueError(f"{value} came, plant a number from .1 to 1: others are written in too many ways.")
-    forms = [form for kind in ("<f4", ">f4", "<f8", ">f8") for form in _in_memory(np.array([value]), kind)]
-    narrow = np.float32(value)
-    for spelt in (repr(float(value)), str(narrow), repr(float(narrow))):
-        forms.append(Form("digits", spelt[1 : 2 + _KEPT].encode()))  # the point, and what follows it
-    return Secret(repr(value), tuple(_without_repeats(forms)))
+def fraction_secret(*values: float) -> Secret:
+    """Numbers such as features or propensities, from .1 to 1: each as bytes of either width and order, and as digits.
+
+    In base64 a float32 is found by chance: there, two or more that stand together are looked for as one piece.
+    """
+    if not all(0.1 <= value < 1 for value in values):
+        raise ValueError(f"{values} came, plant numbers from .1 to 1: others are written in too many ways.")
+    forms = []
+    for kind in ("<f4", ">f4", "<f8", ">f8"):
+        forms += [form for value in values for form in _in_memory(np.array([value]), kind)]
+        forms += _in_memory(np.array(values), kind)
+    for value in values:
+        narrow = np.float32(value)
+        for spelt in (repr(float(value)), str(narrow), repr(float(narrow))):
+            forms.append(Form("digits", spelt[1 : 2 + _KEPT].encode()))  # the point, and what follows it
+    return Secret(" ".join(map(repr, values)), tuple(_without_repeats(forms)))
 
 
 def row_secret(name: str, values: Sequence[int] | Sequence[bool]) -> Secret:

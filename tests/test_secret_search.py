@@ -69,6 +69,12 @@ def test_a_number_is_found_in_the_digits_of_its_narrow_form() -> None:
     assert search_text(f"{narrow:.7f}", [fraction_secret(FEATURE)], where="metrics")
 
 
+def test_a_row_of_features_is_found_in_base64() -> None:
+    for before in range(3):
+        content = base64.b64encode(bytes(before) + struct.pack("<4f", 0.5, FEATURE, 0.26894143, 0.5))
+        assert search_bytes(content, [fraction_secret(FEATURE, 0.26894143)], where="a page")
+
+
 def test_rows_of_clicks_and_of_ranks_are_found() -> None:
     clicks, shown = row_secret("clicks", CLICKS), row_secret("shown", SHOWN)
     for content in (bytes(CLICKS), json.dumps(CLICKS).encode(), str(CLICKS).encode(), b"10011011"):
@@ -103,7 +109,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
 def test_secrets_that_would_be_found_by_chance_are_refused() -> None:
     with pytest.raises(ValueError, match="a secret of 3 letters"):
         text_secret("cat")
-    with pytest.raises(ValueError, match=r"plant a number from \.1 to 1"):
+    with pytest.raises(ValueError, match=r"plant numbers from \.1 to 1"):
         fraction_secret(3.0)
     with pytest.raises(ValueError, match="a row of 2"):
         row_secret("clicks", [True, False])

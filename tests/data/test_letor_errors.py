@@ -16,26 +16,26 @@ GOOD = "1 qid:1 1:0.5 2:1\n0 qid:1 1:0.5 2:1\n"
 
 BAD_ROWS = {
     "1 qid:2 1:0.5 2:": "feature 2 has no value. Is the line truncated?",
-    "1 qid:2 1:0.5 2": "'2' is not index:value. Is the line truncated",
-    "1 qid:2 1:0.5 2:0.2.3": "feature 2 is '0.2.3', must be a finite number",
-    "1 qid:2 1:0.5 2:0x1f": "feature 2 is '0x1f', must be a finite number",
-    "1 qid:2 1:0.5 a:1": "'a:1' is not index:value",
-    "1 qid:2 1:0.5 qid:2": "'qid:2' stands where index:value is expected",
+    "1 qid:2 1:0.5 2": "pair 2 is not index:value. Is the line truncated",
+    "1 qid:2 1:0.5 2:0.2.3": "feature 2 is no number, must be a finite number. Is the pair broken?",
+    "1 qid:2 1:0.5 2:0x1f": "feature 2 is no number, must be a finite number",
+    "1 qid:2 1:0.5 a:1": "pair 2 is not index:value",
+    "1 qid:2 1:0.5 qid:2": "a second qid stands where index:value is expected",
     "1 qid:": "qid: has no ID behind it",
     "1": "nothing follows the grade, must be qid:ID",
-    "1 1:0.5 2:1": "'1:0.5' follows the grade, must be qid:ID",
-    "-1 qid:2 1:1": "the grade is '-1', must be a whole number from 0 to 255",
-    "256 qid:2 1:1": "the grade is '256', must be a whole number from 0 to 255",
-    "0.5 qid:2 1:1": "the grade is '0.5', must be a whole number from 0 to 255",
-    "nan qid:2 1:1": "the grade is 'nan', must be a whole number from 0 to 255",
+    "1 1:0.5 2:1": "something else follows the grade, must be qid:ID",
+    "-1 qid:2 1:1": "the grade is not a whole number from 0 to 255",
+    "256 qid:2 1:1": "the grade is not a whole number from 0 to 255",
+    "0.5 qid:2 1:1": "the grade is not a whole number from 0 to 255",
+    "nan qid:2 1:1": "the grade is not a whole number from 0 to 255",
     "1 qid:2 0:1 1:1": "feature index 0; indexes start at 1. Add 1",
     "1 qid:2 2:1 1:1": "feature index 1 stands after 2; indexes must ascend",
     "1 qid:2 2:1 2:1": "feature index 2 is repeated; indexes must ascend",
-    "1 qid:2 100001:1": "feature index '100001' is larger than 100000",
+    "1 qid:2 100001:1": "a feature index is larger than 100000",
     "1 qid:2 99999999999999999999:1": "is larger than 100000",
-    "1 qid:2 1:NaN": "feature 1 is 'NaN', must be a finite number. Replace it",
-    "1 qid:2 1:-inf": "feature 1 is '-inf', must be a finite number. Replace it",
-    "1 qid:2 1:1e999": "feature 1 is '1e999', too large",
+    "1 qid:2 1:NaN": "feature 1 is nan or infinite, must be a finite number. Replace it",
+    "1 qid:2 1:-inf": "feature 1 is nan or infinite, must be a finite number. Replace it",
+    "1 qid:2 1:1e999": "feature 1 is too large for a number",
 }
 
 
@@ -50,13 +50,13 @@ def test_a_bad_row_is_refused_with_file_line_and_advice(write: Write, row: str) 
 
 def test_a_query_that_comes_again_is_refused(write: Write) -> None:
     path = write("1 qid:1 1:1\n1 qid:2 1:1\n\n# note\n1 qid:1 1:1\n")
-    with pytest.raises(LetorError, match="line 5: qid '1' comes again after another query"):
+    with pytest.raises(LetorError, match="line 5: this line's qid comes again after another query"):
         read_letor(path)
 
 
 def test_a_query_that_comes_again_in_a_later_chunk_is_refused(write: Write) -> None:
     path = write("".join(f"1 qid:{i % 50} 1:1\n" for i in range(60)))
-    with pytest.raises(LetorError, match="line 51: qid '0' comes again"):
+    with pytest.raises(LetorError, match="line 51: this line's qid comes again"):
         read_letor(path, chunk_bytes=100)
 
 
@@ -100,7 +100,7 @@ def test_list_lengths_that_do_not_add_up_are_refused(write: Write, lengths: str,
 @pytest.mark.parametrize("length", ["0", "-1", "1.5", "x", "9" * 30])
 def test_a_list_length_that_is_no_count_is_refused(write: Write, length: str) -> None:
     write(f"2\n{length}\n", "rank.train.query")
-    with pytest.raises(LetorError, match=r"rank.train.query, line 2: .* is not a list length"):
+    with pytest.raises(LetorError, match=r"rank\.train\.query, line 2: not a list length"):
         read_letor(write("0 1:1\n", "rank.train"))
 
 
@@ -111,7 +111,7 @@ def test_rows_with_qid_beside_list_lengths_are_refused(write: Write) -> None:
 
 
 def test_a_qid_that_is_not_utf8_is_refused(write: Write) -> None:
-    with pytest.raises(LetorError, match=r"line 3: qid .* is not valid UTF-8"):
+    with pytest.raises(LetorError, match="line 3: the qid is not valid UTF-8"):
         read_letor(write(GOOD.encode() + b"1 qid:\xff\xfe 1:1 2:1\n"))
 
 
@@ -126,7 +126,11 @@ def test_a_damaged_compressed_file_is_refused(write: Write) -> None:
         read_letor(write(b"\x1f\x8b" + b"x" * 50))
 
 
-def test_a_long_strange_token_is_cut_in_the_message(write: Write) -> None:
+@pytest.mark.parametrize(
+    "row", ["1 qid:{} 1:1", "{} qid:2 1:1", "1 {} 1:1", "1 qid:2 1:{}", "1 qid:2 {}:1", "1 qid:2 {}"]
+)
+def test_no_message_repeats_what_a_line_holds(write: Write, row: str) -> None:
+    personal = "kuendigung" + "\x7f" * 5
     with pytest.raises(LetorError) as caught:
-        read_letor(write(b"1 qid:1 1:" + b"\x00\xff" * 5000 + b"\n"))
-    assert len(str(caught.value)) < 500
+        read_letor(write(row.format(personal).encode() + b"\n" + b"1 qid:2 1:1\n" + row.format(personal).encode()))
+    assert "kuendigung" not in str(caught.value) and len(str(caught.value)) < 500

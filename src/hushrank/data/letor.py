@@ -109,7 +109,7 @@ def _check_rows(chunks: Iterator[tuple[Rows, bytes, int]], *, path: Path, n_feat
             raise _too_wide(chunk, path=path, n_features=n_features, first_line=first_line)
         for place, query_id in _find_changes(rows.query_ids, last):
             if query_id in seen:
-                raise _comes_again(query_id, path=path, line=_line_of(chunk, place, first_line))
+                raise _comes_again(path=path, line=_line_of(chunk, place, first_line))
             seen.add(query_id)
         last = rows.query_ids[-1] if rows.query_ids else None
         is_cut = not chunk.endswith(b"\n")
@@ -129,10 +129,10 @@ def _too_wide(chunk: bytes, *, path: Path, n_features: int, first_line: int) -> 
     )
 
 
-def _comes_again(query_id: bytes, *, path: Path, line: int) -> LetorError:
+def _comes_again(*, path: Path, line: int) -> LetorError:
     return LetorError(
-        f"{path}, line {line}: qid {query_id.decode()!r} comes again after another query; a query's rows must stand "
-        "together. Sort the file by qid, keeping the order of rows."
+        f"{path}, line {line}: this line's qid comes again after another query; a query's rows must stand together. "
+        "Sort the file by qid, keeping the order of rows."
     )
 
 
@@ -183,8 +183,7 @@ def _read_side_file(path: Path) -> list[int] | None:
         token = line.strip()
         if token and not (token.isdigit() and len(token) <= 9 and int(token) > 0):
             raise LetorError(
-                f"{side}, line {number}: {token[:40].decode('utf-8', 'backslashreplace')!r} is not a list length, "
-                "must be a whole number > 0. Write one number per query."
+                f"{side}, line {number}: not a list length, must be a whole number > 0. Write one number per query."
             )
         lengths += [int(token)] if token else []
     return lengths

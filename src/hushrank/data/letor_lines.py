@@ -1,6 +1,7 @@
 """LETOR rows one by one: the exact path of the reader. It reads whatever the format allows and says what it does not.
 
-Its quick twin is `letor_bulk.parse_bulk`.
+Its quick twin is `letor_bulk.parse_bulk`. Queries and documents may be personal: no message repeats what a line holds,
+only its number and what is wrong where.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _parse_row(line: bytes, *, has_query_ids: bool) -> _Row:
     if has_query_ids:
         if not pairs or not pairs[0].startswith(b"qid:"):
             raise LetorError(
-                f"{_show(pairs[0]) if pairs else 'nothing'} follows the grade, must be qid:ID ({_ROW}). "
+                f"{'something else' if pairs else 'nothing'} follows the grade, must be qid:ID ({_ROW}). "
                 "For rows without qid, put the list lengths into a file of the same name with .query added."
             )
         query_id, pairs = pairs[0][4:], pairs[1:]
@@ -71,28 +72,28 @@ def _check_query_id(query_id: bytes) -> None:
     try:
         query_id.decode("utf-8")
     except UnicodeDecodeError:
-        raise LetorError(f"qid {_show(query_id)} is not valid UTF-8. Convert the file to UTF-8.") from None
+        raise LetorError("the qid is not valid UTF-8. Convert the file to UTF-8.") from None
 
 
 def _parse_grade(token: bytes) -> int:
     number = float(token) if NUMBER.fullmatch(token) else math.nan
     if not (number.is_integer() and 0 <= number <= 255):
-        raise LetorError(f"the grade is {_show(token)}, must be a whole number from 0 to 255 ({_ROW}).")
+        raise LetorError(f"the grade is not a whole number from 0 to 255 ({_ROW}).")
     return int(number)
 
 
 def _parse_pairs(pairs: list[bytes]) -> tuple[list[int], list[float]]:
     indexes: list[int] = []
     values: list[float] = []
-    for pair in pairs:
+    for place, pair in enumerate(pairs, start=1):
         name, colon, value = pair.partition(b":")
         if name == b"qid":
             raise LetorError(
-                f"{_show(pair)} stands where index:value is expected. A row names its query once, behind the grade, "
+                "a second qid stands where index:value is expected. A row names its query once, behind the grade, "
                 "and not at all beside a .query file."
             )
         if not (colon and name.isdigit()):
-            raise LetorError(f"{_show(pair)} is not index:value. Is the line truncated or the token broken?")
+            raise LetorError(f"pair {place} is not index:value. Is the line truncated or the pair broken?")
         indexes.append(_parse_index(name, after=indexes[-1] if indexes else 0))
         values.append(_parse_value(value, index=indexes[-1]))
     return indexes, values
@@ -103,7 +104,7 @@ def _parse_index(name: bytes, *, after: int) -> int:
     if index == 0:
         raise LetorError("feature index 0; indexes start at 1. Add 1 to every index of the file.")
     if index > MAX_FEATURES:
-        raise LetorError(f"feature index {_show(name)} is larger than {MAX_FEATURES}. Renumber the features from 1.")
+        raise LetorError(f"a feature index is larger than {MAX_FEATURES}. Renumber the features from 1.")
     if index <= after:
         what = "is repeated" if index == after else f"stands after {after}"
         raise LetorError(f"feature index {index} {what}; indexes must ascend within a row. Sort the row's features.")
@@ -115,15 +116,11 @@ def _parse_value(token: bytes, *, index: int) -> float:
         raise LetorError(f"feature {index} has no value. Is the line truncated?")
     if not NUMBER.fullmatch(token):
         is_nan = token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity")
-        hint = "Replace it, for instance by 0." if is_nan else "Is the token broken?"
-        raise LetorError(f"feature {index} is {_show(token)}, must be a finite number. {hint}")
+        hint = "Replace it, for instance by 0." if is_nan else "Is the pair broken?"
+        raise LetorError(
+            f"feature {index} is {'nan or infinite' if is_nan else 'no number'}, must be a finite number. {hint}"
+        )
     value = float(token)
     if math.isinf(value):
-        raise LetorError(f"feature {index} is {_show(token)}, too large for a number. Replace it.")
+        raise LetorError(f"feature {index} is too large for a number. Replace it.")
     return value
-
-
-def _show(token: bytes) -> str:
-    """A token as it may stand in a message: one short line, whatever its bytes."""
-    text = token[:40].decode("utf-8", "backslashreplace") + ("..." if len(token) > 40 else "")
-    return repr(text)

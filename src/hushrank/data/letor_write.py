@@ -24,10 +24,10 @@ def write_letor(queries: QuerySet, path: str | Path) -> None:
 
 
 def _check_writable(queries: QuerySet) -> None:
-    for query_id in queries.query_ids:
+    for number, query_id in enumerate(queries.query_ids, start=1):
         if not _QUERY_ID.fullmatch(query_id):
             raise ValueError(
-                f"query id {query_id!r} cannot be written, must have no spaces and no #. Rename the query."
+                f"the id of query {number} cannot be written, must have no spaces and no #. Rename the query."
             )
     if not np.all(np.isfinite(queries.features)):
         raise ValueError(
