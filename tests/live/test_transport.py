@@ -1,0 +1,238 @@
+"""The way to the server: patient after errors, obedient, quick to stop, and never in the clear."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from hushrank.live import transport
+from hushrank.live.messages import Reason, RefusedError
+from hushrank.live.transport import Reply, Stop, StoppedError, Transport, UnreachableError, draw_pause, parse_json
+
+Script = list[tuple[int, dict[str, str], bytes]]
+
+
+@contextmanager
+def serving(
+    script: Script, *, closes: bool = False, certificate: Path | None = None
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A server that gives these answers, one after another (the last one for ever), and the requests that it got."""
+    requests = list[dict[str, Any]]()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            requests.append({"path": self.path, "body": body, "time": time.monotonic(), **dict(self.headers)})
+            status, headers, content = script[min(len(requests), len(script)) - 1]
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+            self.close_connection = closes
+
+        do_GET = do_PUT = do_POST = answer  # noqa: N815 - the names that the library wants
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE_S", 0.01)
+
+
+def whole(reply: Reply) -> Reply:
+    return reply
+
+
+def refusal(reason: str, detail: str = "no") -> bytes:
+    return json.dumps({"reason": reason, "detail": detail}).encode()
+
+
+def test_an_answer_comes_back_and_the_request_says_who_and_which_version() -> None:
+    with serving([(200, {}, b'{"a": 1}'), (204, {}, b"")]) as (url, requests):
+        way = Transport(url + "/below/", credential="secret")
+        found: Any = way.call("PUT", "/v1/x", parse=parse_json(lambda v: v), body=b"ab", headers={"Own": "1"})
+        assert found == {"a": 1}
+        assert way.call("GET", "/v1/y", parse=whole) == Reply(204, b"")
+        way.close()
+    assert [request["path"] for request in requests] == ["/below/v1/x", "/below/v1/y"]
+    assert requests[0]["body"] == b"ab" and requests[0]["Own"] == "1"
+    assert requests[0]["Authorization"] == "Bearer secret" and requests[0]["Hushrank-Wire"] == "1"
+    assert "User-Agent" not in requests[0]
+
+
+def test_a_refusal_is_told_and_not_tried_again() -> None:
+    with serving([(410, {}, refusal("late", "over\x1b[1m"))]) as (url, requests):
+        way = Transport(url)
+        with pytest.raises(RefusedError, match=r"over \[1m") as caught:
+            way.call("PUT", "/", parse=whole)
+        way.close()
+    assert caught.value.reason is Reason.late and caught.value.status == 410 and len(requests) == 1
+
+
+@pytest.mark.parametrize(
+    "bad", [(500, b"oops"), (502, b""), (200, b"<html>"), (404, b"not found"), (403, b'{"reason": "?"}')]
+)
+def test_after_nonsense_it_tries_again(bad: tuple[int, bytes]) -> None:
+    told = list[str]()
+    script: Script = [*[(bad[0], {}, bad[1])] * 3, (200, {}, b"[]")]
+    with serving(script) as (url, requests):
+        way = Transport(url, tell=told.append)
+        found: Any = way.call("GET", "/", parse=parse_json(lambda v: v))
+        way.close()
+    assert found == [] and len(requests) == 4
+    assert len(told) == 1 and "trying again" in told[0]
+
+
+def test_it_waits_as_long_as_the_server_asks() -> None:
+    script: Script = [(503, {"Retry-After": "1"}, refusal("stopping")), (200, {}, b"")]
+    with serving(script) as (url, requests):
+        way = Transport(url)
+        way.call("GET", "/", parse=whole)
+        way.close()
+    assert requests[1]["time"] - requests[0]["time"] >= 1
+
+
+def test_a_connection_that_the_server_closed_is_opened_again_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "draw_pause", lambda _: pytest.fail("it waited"))
+    with serving([(200, {}, b"")], closes=True) as (url, requests):
+        way = Transport(url)
+        for _ in range(3):
+            way.call("GET", "/", parse=whole)
+        way.close()
+    assert len(requests) == 3
+
+
+def test_an_answer_that_is_too_long_is_not_read_to_its_end() -> None:
+    with serving([(200, {}, b"x" * 1000), (200, {}, b"x" * 10)]) as (url, requests):
+        way = Transport(url)
+        assert way.call("GET", "/", parse=whole, most_bytes=10).body == b"x" * 10
+        way.close()
+    assert len(requests) == 2
+
+
+def test_it_gives_up_when_its_patience_ends() -> None:
+    with serving([(200, {}, b"")]) as (url, _):
+        pass  # and now nobody listens there
+    with pytest.raises(UnreachableError, match=r"does not answer \(ConnectionRefusedError.*Is the server running"):
+        Transport(url, patience_s=0.05).call("GET", "/", parse=whole)
+
+
+@pytest.mark.parametrize("where", ["answer", "pause"])
+def test_stopping_ends_every_wait(where: str) -> None:
+    with serving([(503, {"Retry-After": "300"}, b"")]) as (url, requests), hanging() as deaf:
+        stop = Stop()
+        way = Transport(deaf if where == "answer" else url, stop=stop)
+        threading.Timer(0.2, stop.set).start()
+        began = time.monotonic()
+        with pytest.raises(StoppedError):
+            way.call("GET", "/", parse=whole, wait_s=300)
+        assert time.monotonic() - began < 30  # of 300 seconds
+        with pytest.raises(StoppedError):
+            way.call("GET", "/", parse=whole)
+        way.close()
+        assert len(requests) == (where == "pause")
+
+
+@contextmanager
+def hanging() -> Iterator[str]:
+    """A server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_pauses_double_up_to_a_minute_and_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE_S", 0.5)
+    for tries, longest in ((0, 0.5), (1, 1.0), (3, 4.0), (7, 60.0), (10**6, 60.0)):
+        pauses = [draw_pause(tries) for _ in range(50)]
+        assert longest / 2 <= min(pauses) < max(pauses) <= longest
+        assert len(set(pauses)) > 40
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "localhost:8765", "http://a?b=c", "https://me:secret@a"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="no address of a server"):
+        Transport(url)
+
+
+@pytest.mark.parametrize("url", ["http://example.org:8765", "http://10.0.0.7", "http://0.0.0.0:1"])
+def test_beyond_this_machine_only_encrypted(url: str) -> None:
+    with pytest.raises(ValueError, match=r"is not encrypted.*Use https://"):
+        Transport(url)
+
+
+def test_on_this_machine_in_the_clear() -> None:
+    makes: list[Callable[[], Transport]] = [
+        lambda: Transport("http://localhost:1"),
+        lambda: Transport("http://[::1]:1"),
+        lambda: Transport("http://127.0.0.2"),
+    ]
+    assert all(make() for make in makes)
+
+
+def write_certificate(path: Path, address: str) -> Path:
+    """Key and certificate of a server that vouches for itself."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now, host = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(host, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def test_a_certificate_must_be_vouched_for_and_be_the_servers(tmp_path: Path) -> None:
+    right, wrong = (write_certificate(tmp_path / a, a) for a in ("127.0.0.1", "127.0.0.9"))
+    with serving([(200, {}, b"ok")], certificate=right) as (url, requests):
+        way = Transport(url, ca=right)
+        assert way.call("GET", "/", parse=whole).body == b"ok"
+        way.close()
+        for ca in (None, wrong):
+            with pytest.raises(ValueError, match=r"its certificate is not trusted.*--ca FILE"):
+                Transport(url, ca=ca, credential="secret").call("GET", "/", parse=whole)
+    with serving([(200, {}, b"ok")], certificate=wrong) as (url, more), pytest.raises(ValueError, match="not trusted"):
+        Transport(url, ca=wrong).call("GET", "/", parse=whole)
+    assert len(requests) == 1 and not more
+    (tmp_path / "none").write_text("nothing")
+    with pytest.raises(ValueError, match="holds no certificates to trust"):
+        Transport("https://a", ca=tmp_path / "none")
