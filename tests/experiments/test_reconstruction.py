@@ -24,16 +24,22 @@ from hushrank.experiments.observer import (
     try_mechanism,
 )
 from hushrank.experiments.reconstruction import (
+    Watched,
     draw_round,
     leak_curve,
     measure_leak,
     measure_reward_leak,
+    measure_watched,
     reconstruct,
     watch_client,
     watch_es_client,
+    watch_rounds,
 )
 from hushrank.experiments.reward_observer import consistent_tuples
+from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.none import send_openly
+from hushrank.protection import protect
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.policy import sample_ranking
@@ -60,10 +66,10 @@ PARAMS = np.random.default_rng(2).normal(0, 0.5, N_FEATURES).astype(np.float32)
 
 
 def gaussian(deviation: float) -> Any:
-    def protect(update: DenseUpdate, *, key: Array) -> DenseUpdate:
+    def add_noise(update: DenseUpdate, *, key: Array) -> DenseUpdate:
         return replace(update, delta=update.delta + deviation * draw_normal(key, len(update.delta)))
 
-    return protect
+    return add_noise
 
 
 def spiky(update: DenseUpdate, *, key: Array) -> DenseUpdate:
@@ -118,7 +124,7 @@ def test_heavy_noise_leaves_chance() -> None:
 
 def test_more_noise_leaks_less() -> None:
     points = [("none", None, send_openly), ("some", 4.0, gaussian(0.03)), ("much", 1.0, gaussian(0.5))]
-    rows = leak_curve(federation(), PARAMS, points, n_trials=60, key=KEY)
+    rows = leak_curve(watched(), points, key=KEY)
     assert [(row["label"], row["epsilon"]) for row in rows] == [("none", None), ("some", 4.0), ("much", 1.0)]
     assert rows[0]["query_top1"] > rows[1]["query_top1"] > rows[2]["query_top1"]
     assert len({row["silent"] for row in rows}) == 1  # the same clients
@@ -134,6 +140,49 @@ def test_a_sum_of_many_hides_each() -> None:
     assert found["query_top1"] < 0.15 and found["clicked_f1"] < 0.15
 
 
+@cache
+def watched() -> Watched:
+    return watch_rounds(federation(), PARAMS, n_trials=60, key=KEY)
+
+
+def test_noise_that_the_server_adds_hides_nothing_from_the_server() -> None:
+    found = measure_watched(watched(), SoundGaussian(0.1, 26.39).privatise, key=KEY)  # epsilon 1 over 50 rounds
+    assert found["query_top1_if_learnt"] > 0.95 and found["clicked_f1"] > 0.9
+
+
+def test_shares_of_noise_hide_the_more_the_smaller_epsilon_is() -> None:
+    noise = (0.0, 3.537, 6.907, 26.39)  # epsilon none, 10, 4.5 and 1 of 50 rounds, delta 1e-5; 1,000 clients
+    points = [(f"{z}", None, SoundGaussian(0.1, z, "clients", 1000).privatise) for z in noise]
+    rows = leak_curve(watched(), points, key=KEY)
+    open_, weak, middle, strong = (row["query_top1"] for row in rows)
+    assert open_ > 0.85 and weak < open_ - 0.3 and middle < weak - 0.1 and strong < 0.1
+    assert rows[0]["clicked_f1"] > 0.9 and rows[-1]["clicked_f1"] < 0.1
+    assert rows[0]["told_query_f1"] - 0.3 > rows[-1]["told_query_f1"]
+
+
+def test_published_shares_of_noise_hide_hardly_anything() -> None:
+    setting = protect(federation(), PaperNoise(1.2, 3.0, 1000))
+    found = measure_leak(setting, PARAMS, protect=setting.privatise, n_trials=15, key=KEY)
+    assert found["query_top1_if_learnt"] > 0.8 and found["clicked_f1"] > 0.6
+
+
+def test_weights_that_are_scaled_to_a_norm_are_no_disguise() -> None:
+    setting = replace(federation(), weight_norm=0.5)  # a quarter of the parameters' own: every upload is mostly scaling
+    found = measure_leak(setting, PARAMS, n_trials=30, key=KEY)
+    assert found["query_top1_if_learnt"] > 0.9 and found["clicked_f1"] > 0.9
+
+
+def test_the_less_truth_rewards_tell_the_less_clicks_are_found() -> None:
+    rows = [
+        measure_reward_leak(federation(), Evolution(p=p), PARAMS, n_trials=60, knows_grades=True, key=KEY)
+        for p in (1.0, 0.5, 0.25)
+    ]
+    clicks, rewards = ([row[name] for row in rows] for name in ("told_query_f1", "rewards_right"))
+    assert clicks[0] > 0.7 and clicks[0] - 0.2 > clicks[1] and clicks[1] - 0.1 > clicks[2]
+    assert rewards[0] == 1.0 and rewards[0] - 0.3 > rewards[1] and rewards[1] - 0.1 > rewards[2]
+    assert all(row["query_top1"] < 0.25 for row in rows)  # two of 40 queries were issued
+
+
 def test_the_same_key_gives_the_same_numbers() -> None:
     one, again, other = (
         measure_leak(federation(), PARAMS, protect=gaussian(0.05), n_trials=15, key=key)
@@ -142,14 +191,15 @@ def test_the_same_key_gives_the_same_numbers() -> None:
     assert one == again != other
 
 
+@pytest.mark.parametrize("weight_norm", [None, 1.5])  # the parameters have a norm of 1.97
 @pytest.mark.parametrize("n_interactions", [1, 3])
-def test_the_watched_client_learns_as_in_a_round(n_interactions: int) -> None:
-    setting = federation()
+def test_the_watched_client_learns_as_in_a_round(n_interactions: int, weight_norm: float | None) -> None:
+    setting = replace(federation(), weight_norm=weight_norm)
     draws = draw_round(setting, 3, n_interactions, key=KEY, round=2)
     for client in range(3):
-        watched, truth = watch_client(setting, PARAMS, draws, client)
+        seen, truth = watch_client(setting, PARAMS, draws, client)
         plain, _ = learn(setting, PARAMS, Client(client, n_interactions), key=KEY, round=2)
-        assert np.array_equal(watched.delta, plain.delta) and watched.n_interactions == plain.n_interactions
+        assert np.array_equal(seen.delta, plain.delta) and seen.n_interactions == plain.n_interactions
         assert len(truth.queries) == n_interactions
 
 
@@ -158,8 +208,8 @@ def test_the_watched_client_of_an_evolution_strategy_sees_the_same() -> None:
     setting = evolve(federation(), evolution)
     plain, _ = evolution.study(setting, PARAMS, Client(1, 4), key=KEY, round=2)
     draws = draw_round(setting, 2, 4, key=KEY, round=2)
-    watched, truth = watch_es_client(setting, evolution, PARAMS, draws, 1, seed=plain.seed)
-    assert np.array_equal(watched.rewards, plain.rewards) and len(truth.queries) == 4
+    seen, truth = watch_es_client(setting, evolution, PARAMS, draws, 1, seed=plain.seed)
+    assert np.array_equal(seen.rewards, plain.rewards) and len(truth.queries) == 4
 
 
 def test_a_reward_tells_itself_but_hardly_a_query() -> None:

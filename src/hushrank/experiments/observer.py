@@ -8,7 +8,8 @@ span of the differences of *one* query's shown documents, a small part of featur
    shown: A_q = diag(pi) - pi pi' / sum(pi). Then an upload of query q is normal with covariance tau S_q + noise, where
    S_q = learning_rate^2 X_q' A_q X_q, and queries are ranked by how likely they make the upload. Without noise this is
    the residual outside the span, long lists (which span everything) being charged for what else they could explain.
-   Each other interaction in the same upload adds the mean of all S_q.
+   Each other interaction in the same upload adds the mean of all S_q. Where clients scale their weights down to a norm,
+   an upload holds an unknown multiple of the weights w that everybody knows: that adds w w'.
 2. *Noise.* The observer knows the mechanism, so it tries it on empty updates. If the noise has about one size, it is
    taken as normal. If it is mostly tiny and seldom large, as a share of Gamma noise is, each coordinate gets a size of
    its own out of those seen, by expectation and maximisation for each query.
@@ -64,7 +65,7 @@ class Observer:
     covariances: Array  # [Q, p, p] S_q, the other interactions included
     sizes: Array  # [Q, p] their eigenvalues
     axes: Array  # [Q, p, p] their eigenvectors, as rows
-    rest: Array  # [p, p] what the other interactions add to each
+    rest: Array  # [p, p] what the other interactions and the scaling of weights add to each
     learning_rate: float
 
 
@@ -78,9 +79,15 @@ class Guess:
 
 
 def prepare_observer(
-    queries: QuerySet, params: Array, *, learning_rate: float = 0.1, n_interactions: int = 1, k: int = 10
+    queries: QuerySet,
+    params: Array,
+    *,
+    learning_rate: float = 0.1,
+    n_interactions: int = 1,
+    k: int = 10,
+    are_scaled: bool = False,
 ) -> Observer:
-    """n_interactions: in an upload, over all clients where it is a sum."""
+    """n_interactions: in an upload, over all clients where it is a sum. are_scaled: weights are clipped to a norm."""
     n_bytes = 3 * 8 * queries.n_queries * queries.n_features**2
     if n_bytes > _MOST_BYTES:
         raise ValueError(
@@ -90,6 +97,7 @@ def prepare_observer(
     own = np.stack([_expected_square(queries.features[queries.rows(q)], params, k) for q in range(queries.n_queries)])
     own *= learning_rate**2
     rest = (n_interactions - 1) * own.mean(axis=0)
+    rest += np.outer(params, params).astype(np.float64) if are_scaled else 0.0
     values, vectors = np.linalg.eigh(own + rest)
     largest = float(np.abs(params).max())
     axes = np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
@@ -226,7 +234,7 @@ def fit_weights(features: Array, upload: Array, covariance: Array, *, learning_r
     """
     rows = features.astype(np.float64)
     values, vectors = np.linalg.eigh(covariance)
-    whiten = vectors.T / np.sqrt(np.maximum(values, 1e-300))[:, None]
+    whiten = vectors.T / np.sqrt(np.maximum(values, 1e-15 * values.max()))[:, None]  # Why: rounding makes some negative
     seen = np.append(whiten @ upload.astype(np.float64), 0.0)
     explain = np.vstack([whiten @ (rows - rows.mean(axis=0)).T, np.full((1, len(rows)), 1e4 / learning_rate)])
     own = np.full(len(rows), (0.3 * learning_rate) ** 2)

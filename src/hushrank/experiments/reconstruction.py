@@ -20,6 +20,7 @@ from hushrank.experiments.observer import (
     Guess,
     HasDelta,
     Noise,
+    Observer,
     check_linear,
     guess,
     prepare_observer,
@@ -28,6 +29,7 @@ from hushrank.experiments.observer import (
 from hushrank.experiments.reward_observer import choose_guess, guess_rewards, share_right
 from hushrank.learners.es import directions, perturbation
 from hushrank.learners.named import LEARNERS
+from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking, sort_ranking
 from hushrank.round import Federation
@@ -43,7 +45,7 @@ class Truth:
 
     queries: tuple[int, ...]  # [n_interactions]
     clicked: frozenset[int]  # document rows
-    has_learnt: bool  # whether there was anything to upload but zeros
+    has_learnt: bool  # whether any search gave a preference
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +73,27 @@ def reconstruct(
     return guess(observer, update.delta, noise)
 
 
-def leak_curve(
-    federation: Federation, params: Array, points: Iterable[tuple[str, float | None, Protect]], **options: Any
-) -> list[dict[str, Any]]:
-    """A row for each (label, epsilon, protect): `measure_leak` with the same options, clients and clicks."""
-    return [
-        {"label": label, "epsilon": epsilon, **measure_leak(federation, params, protect=protect, **options)}
-        for label, epsilon, protect in points
-    ]
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Rounds of clients who are watched over their shoulders, and what an observer of their uploads knows."""
+
+    federation: Federation
+    params: Array  # [n_params] of the ranker that they were sent
+    observer: Observer
+    rounds: tuple[tuple[tuple[DenseUpdate, Truth], ...], ...]  # [n_trials][n_summed]
+    n_interactions: int
 
 
-def measure_leak(
+def watch_rounds(
     federation: Federation,
     params: Array,
     *,
-    protect: Protect = send_openly,
     n_interactions: int = 1,
     n_summed: int = 1,
     n_trials: int = 100,
     key: Array,
-) -> dict[str, Any]:
-    """The success of `reconstruct` against clients of this federation at these parameters.
-
-    protect: any `privatise`. n_summed: clients in a secure sum, of which the observer sees nothing else; success is
-    then that of a guess about one of them, picked at random. n_trials: rounds that are observed.
-    """
+) -> Watched:
+    """n_summed: clients of a round. n_trials: rounds, each of which begins with the same ranker."""
     _check_counts(n_trials=n_trials, n_interactions=n_interactions, n_summed=n_summed)
     queries = federation.queries
     check_linear(federation.ranker, queries.n_features)
@@ -105,21 +103,52 @@ def measure_leak(
         learning_rate=federation.learning_rate,
         n_interactions=n_interactions * n_summed,
         k=federation.k,
+        are_scaled=federation.weight_norm is not None,
     )
-    tried = stream(key, Purpose.ATTACK)
-    noise = try_mechanism(protect, len(params), n_clients=n_summed, n_interactions=n_interactions, key=tried)
-    attempts = []
+    rounds = []
     for round in range(1, n_trials + 1):
         draws = draw_round(federation, n_summed, n_interactions, key=key, round=round)
-        done = [watch_client(federation, params, draws, client) for client in range(n_summed)]
+        rounds.append(tuple(watch_client(federation, params, draws, client) for client in range(n_summed)))
+    return Watched(federation, params, observer, tuple(rounds), n_interactions)
+
+
+def leak_curve(
+    watched: Watched, points: Iterable[tuple[str, float | None, Protect]], *, key: Array
+) -> list[dict[str, Any]]:
+    """A row for each (label, epsilon, protect): `measure_watched` with the same clients and clicks."""
+    return [
+        {"label": label, "epsilon": epsilon, **measure_watched(watched, protect, key=key)}
+        for label, epsilon, protect in points
+    ]
+
+
+def measure_leak(
+    federation: Federation, params: Array, *, protect: Protect = send_openly, key: Array, **options: int
+) -> dict[str, Any]:
+    """The success of `reconstruct` against clients of this federation at these parameters; options: `watch_rounds`."""
+    return measure_watched(watch_rounds(federation, params, key=key, **options), protect, key=key)
+
+
+def measure_watched(watched: Watched, protect: Protect, *, key: Array) -> dict[str, Any]:
+    """The success against these clients behind `protect`, any `privatise`.
+
+    If a round has several, the observer sees the sum of their uploads and nothing else, as behind a secure sum; success
+    is then that of a guess about one of them, picked at random.
+    """
+    params, n_summed = watched.params, len(watched.rounds[0])
+    tried, n_interactions = stream(key, Purpose.ATTACK), watched.n_interactions
+    noise = try_mechanism(protect, len(params), n_clients=n_summed, n_interactions=n_interactions, key=tried)
+    attempts = []
+    for round, done in enumerate(watched.rounds, start=1):
         upload, keys = np.zeros(len(params)), fold_in(stream(key, Purpose.PRIVATISE, round), np.arange(n_summed))
         for own, (update, _) in zip(keys, done, strict=True):
             upload += protect(update, key=own).delta
         truths = tuple(truth for _, truth in done)
-        guessed = guess(observer, upload, noise, told=truths[0].queries[0])
-        attempts.append(_attempt(federation, params, guessed, truths))
-    about = {"interactions": n_interactions, "n_summed": n_summed, "n_queries": queries.n_queries}
-    return {"n_trials": n_trials, **about, **count_success(attempts, n_interactions=n_interactions)}
+        guessed = guess(watched.observer, upload, noise, told=truths[0].queries[0])
+        attempts.append(_attempt(watched.federation, params, guessed, truths))
+    n_queries = watched.federation.queries.n_queries
+    about = {"interactions": n_interactions, "n_summed": n_summed, "n_queries": n_queries}
+    return {"n_trials": len(attempts), **about, **count_success(attempts, n_interactions=n_interactions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +178,7 @@ def draw_round(federation: Federation, n_clients: int, n_interactions: int, *, k
 
 def watch_client(federation: Federation, params: Array, draws: Draws, client: int) -> tuple[DenseUpdate, Truth]:
     """What a client learns, and what it did: `round.learn` for one who looks over its shoulder."""
-    local, clicked = params, set()
+    local, clicked, has_learnt = params, set(), False
     for i, query in enumerate(draws.queries[client].tolist()):
         rows = federation.queries.rows(query)
         features, grades = federation.queries.features[rows], federation.queries.grades[rows]
@@ -158,9 +187,11 @@ def watch_client(federation: Federation, params: Array, draws: Draws, client: in
         is_clicked = _click(federation, grades[ranking], draws, client, i)
         gradient = LEARNERS[federation.learner](federation.ranker, local, features, scores, ranking, is_clicked)
         local = local + federation.learning_rate * gradient
+        local = local if federation.weight_norm is None else clip_weights(local, federation.weight_norm)
         clicked |= set((rows.start + ranking[is_clicked]).tolist())
+        has_learnt = has_learnt or bool(gradient.any())
     update = DenseUpdate(local - params, draws.queries.shape[1])
-    return update, Truth(tuple(draws.queries[client].tolist()), frozenset(clicked), bool(update.delta.any()))
+    return update, Truth(tuple(draws.queries[client].tolist()), frozenset(clicked), has_learnt)
 
 
 def measure_reward_leak(
