@@ -37,7 +37,7 @@ def test_the_digest_is_that_of_version_1() -> None:
         '"interactions":4,"k":10,"learning_rate":0.1,"mechanism":null,"method":"fpdgd","n_clients":null,'
         '"n_features":46,"n_honest":null,"name":"library","noise_multiplier":null,"p":null,"placement":null,'
         '"privacy":"none","ranker":"linear","reward":null,"rounds":null,"seed":null,"sensitivity":null,'
-        '"server_optimiser":"sgd","server_rate":1.0,"sigma":null}'
+        '"server_fade":false,"server_optimiser":"sgd","server_rate":1.0,"sigma":null}'
     )
     assert canonical(Agreement("library", 46)) == text.encode()
     assert Agreement("library", 46).digest == hashlib.sha256(text.encode()).hexdigest()
@@ -92,6 +92,7 @@ def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None
         ({"learning_rate": "fast"}, "learning_rate is 'fast', must be of kind float"),
         ({"learning_rate": float("inf")}, "learning_rate is inf, must be a finite number"),
         ({"rounds": 0}, "rounds is 0, must be at least 1"),
+        ({"rounds": None, "server_fade": True}, "server_fade lets the rate fall to zero in the last round"),
         ({"rounds": True}, "rounds is True, must be of kind int | None"),
         ({"clip_norm": 1.0}, "clip_norm is no matter of fpdgd with privacy=none: leave it out"),
         ({**SOUND, "noise_multiplier": 1.0}, "privacy=sound needs epsilon .* or noise_multiplier"),

@@ -39,6 +39,7 @@ def test_a_plain_federation_has_a_linear_ranker_and_no_protection() -> None:
     assert ranker_of(agreement) == LinearRanker(46) and count_params(agreement) == 46
     assert evolution_of(agreement) is None and protection_of(agreement) is None
     assert server_step_of(agreement) == ServerStep("sgd", 1.0)
+    assert server_step_of(make(server_fade=True, rounds=7)) == ServerStep("sgd", 1.0, fade=7)
     assert price_of(agreement) is None and total_epsilon_of(agreement) is None
     assert guarantee_of(agreement).startswith("no guarantee: whoever sees this update")
 

@@ -39,6 +39,7 @@ class Agreement:
     k: int = 10  # results on a page
     server_optimiser: str = "sgd"  # sgd, momentum or adam
     server_rate: float = 1.0
+    server_fade: bool = False  # let the server's rate fall to zero over the rounds
     rounds: int | None = None  # after which the federation is finished; None (endless) only without protection
     privacy: str = "none"  # none, paper (as published) or sound (accounted over all rounds)
     n_clients: int | None = None  # paper: that share the noise, all in every round; sound: expected in a round
@@ -254,6 +255,8 @@ def check_keys(agreement: Agreement) -> None:
             raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {key}.")
     if agreement.rounds is None and agreement.privacy != "none":
         raise ValueError(f"privacy={agreement.privacy} is accounted over all rounds: rounds must be a number.")
+    if agreement.rounds is None and agreement.server_fade:
+        raise ValueError("server_fade lets the rate fall to zero in the last round: rounds must be a number.")
     if agreement.n_honest is not None and agreement.n_clients is not None and agreement.n_honest > agreement.n_clients:
         raise ValueError(
             f"n_honest is {agreement.n_honest}, more than the {agreement.n_clients} clients expected in a round."

@@ -36,7 +36,8 @@ def count_params(agreement: Agreement) -> int:
 
 
 def server_step_of(agreement: Agreement) -> ServerStep:
-    return ServerStep(agreement.server_optimiser, agreement.server_rate)
+    fade = agreement.rounds if agreement.server_fade else None
+    return ServerStep(agreement.server_optimiser, agreement.server_rate, fade)
 
 
 def evolution_of(agreement: Agreement) -> Evolution | None:
