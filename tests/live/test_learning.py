@@ -17,7 +17,6 @@ from hushrank.live.learning import (
     MAX_AGE,
     MAX_WEIGHT,
     Learning,
-    check_ranker,
     draft_answer,
     learn_update,
     make_learning,
@@ -158,9 +157,3 @@ def test_live_noise_is_new_every_time(store: Interactions) -> None:
     draft = draft_answer(learning, store, RANKER, is_last_call=False)
     assert draft is not None
     assert len({seal_answer(learning, draft, key=ENTROPY).body for _ in range(5)}) == 5
-
-
-def test_a_ranker_of_another_size_is_refused() -> None:
-    check_ranker(learning_of(), PARAMS)
-    with pytest.raises(ValueError, match="has 3 parameters, the agreement's has 2"):
-        check_ranker(learning_of(), np.zeros(3, np.float32))

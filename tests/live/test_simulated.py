@@ -19,12 +19,12 @@ from hushrank.live.agreement import Agreement, make_agreement
 from hushrank.live.interactions import Interactions, KeptRanker
 from hushrank.live.learning import MAX_AGE, Learning, draft_answer, make_learning, seal_answer
 from hushrank.live.messages import encode_reward, encode_update
-from hushrank.live.simulated import Person, search_enough
+from hushrank.live.simulated import Page, Person, draw_keys, open_page, search_enough
 from hushrank.live.stages import key_of, server_step_of
 from hushrank.protection import protect
 from hushrank.round import Federation, learn
 from hushrank.streams import Purpose, draw_bits, draw_normal, stream
-from hushrank.types import Array, Client, PrivateReward
+from hushrank.types import Client, PrivateReward
 
 QUERIES = tiny_dataset().folds[0].train
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -116,14 +116,14 @@ def test_killed_in_the_middle_of_a_round_the_message_is_the_same(
     learning = make_learning(agree(name))
     person = make_person(learning.agreement)
     ranker = some_ranker(learning, person)
-    real, left = simulated._search, iter(range(lists_before))
+    left = iter(range(lists_before))
 
-    def search_and_die(*arguments: Any) -> tuple[Array, Array]:
+    def search_and_die(*arguments: Any) -> Page:
         if next(left, None) is None:
             raise KilledError
-        return real(*arguments)
+        return open_page(*arguments)
 
-    monkeypatch.setattr(simulated, "_search", search_and_die)
+    monkeypatch.setattr(simulated, "open_page", search_and_die)
     with Interactions(tmp_path / "client.sqlite") as store, pytest.raises(KilledError):
         search_enough(person, learning, store, ranker)
     monkeypatch.undo()
@@ -150,3 +150,11 @@ def test_freed_lists_are_learnt_from_before_the_person_searches_again(tmp_path: 
         assert search_enough(person, learning, store, later) == []  # four lists are enough
         far = replace(first, round=first.round + MAX_AGE + 1)
         assert len(search_enough(person, learning, store, far)) == 4
+
+
+def test_keys_drawn_together_are_those_drawn_one_by_one() -> None:
+    person = make_person(agree("none"))
+    keys = draw_keys(person, 9, 3)
+    purposes = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
+    alone = [[stream(person.key, purpose, 9, person.id, i).tolist() for purpose in purposes] for i in range(3)]
+    assert keys.tolist() == alone

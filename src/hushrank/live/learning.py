@@ -21,7 +21,7 @@ from hushrank.learners.logged import rescored_pdgd_gradient
 from hushrank.live.agreement import Agreement
 from hushrank.live.interactions import SAMPLED, SORTED, Answer, Impression, Interactions, KeptRanker
 from hushrank.live.messages import encode_reward, encode_update
-from hushrank.live.stages import count_params, evolution_of, price_of, protection_of, ranker_of
+from hushrank.live.stages import evolution_of, price_of, protection_of, ranker_of
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.none import send_openly
@@ -140,10 +140,3 @@ def seal_answer(learning: Learning, draft: Draft, *, key: Array) -> Answer:
     privatise = send_openly if learning.protection is None else learning.protection.privatise
     update = privatise(draft.raw, key=key)
     return Answer(draft.round, encode_update(update), update.weight, update.guarantee)
-
-
-def check_ranker(learning: Learning, params: Array) -> None:
-    """Refuse parameters that are not this federation's."""
-    wanted = count_params(learning.agreement)
-    if params.shape != (wanted,):
-        raise ValueError(f"the server's ranker has {params.size} parameters, the agreement's has {wanted}.")

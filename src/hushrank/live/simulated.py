@@ -16,8 +16,10 @@ from hushrank.live.interactions import SAMPLED, Impression, Interactions, KeptRa
 from hushrank.live.learning import MAX_AGE, Learning, take_step
 from hushrank.live.searching import sample_list, sort_list
 from hushrank.metrics.ndcg import ndcg
-from hushrank.streams import Purpose, draw_below, draw_uniform, stream
+from hushrank.streams import Purpose, draw_below, draw_uniform, fold_in
 from hushrank.types import Array, QuerySet, User
+
+_OWN = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)  # what a person draws for each search
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,18 @@ class Person:
     user: User  # how it is clicked
     key: Array  # [2] of all draws
 
-    def draws(self, purpose: Purpose, round: int, interaction: int, n: int) -> Array:
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One search: the candidates of a query, and the draws of showing and clicking them."""
+
+    features: Array  # [n, n_features]
+    grades: Array  # [n]
+    keys: Array  # [4, 2] of QUERY, SHOW, CLICK and STOP
+
+    def draws(self, purpose: Purpose, n: int) -> Array:
         """[n] uniform"""
-        return draw_uniform(stream(self.key, purpose, round, self.id, interaction), n)
+        return draw_uniform(self.keys[_OWN.index(purpose)], n)
 
 
 def search_enough(person: Person, learning: Learning, store: Interactions, ranker: KeptRanker) -> list[float]:
@@ -52,12 +63,12 @@ def _search_and_learn(person: Person, learning: Learning, store: Interactions, r
     local = ranker.params
     for impression in (lists := find()):
         local = take_step(learning, local, impression)
+    keys = draw_keys(person, ranker.round, wanted)
     while len(lists) < wanted:
-        interaction = store.count_shown(round=ranker.round)
-        features, grades = _search(person, ranker.round, interaction)
-        draws = person.draws(Purpose.SHOW, ranker.round, interaction, len(features))
-        shown = sample_list(learning, ranker.round, local, features, draws)
-        seen.append(_click_and_keep(person, store, shown, grades, interaction, k=learning.agreement.k))
+        page = open_page(person, keys[store.count_shown(round=ranker.round)])
+        draws = page.draws(Purpose.SHOW, len(page.features))
+        shown = sample_list(learning, ranker.round, local, page.features, draws)
+        seen.append(_click_and_keep(person, store, shown, page, k=learning.agreement.k))
         lists = find()
         local = take_step(learning, local, lists[-1])
     return seen
@@ -67,27 +78,28 @@ def _try_directions(person: Person, learning: Learning, store: Interactions, ran
     """As `es_learn`: the first half of the lists by params + noise, the second by params - noise."""
     assert learning.evolution is not None
     signs = directions(learning.agreement.interactions, antithetic=learning.evolution.antithetic)
-    seen = list[float]()
+    keys, seen = draw_keys(person, ranker.round, len(signs)), list[float]()
     for interaction in range(store.count_shown(round=ranker.round), len(signs)):
-        features, grades = _search(person, ranker.round, interaction)
-        shown = sort_list(learning, ranker, features, direction=int(signs[interaction]))
-        seen.append(_click_and_keep(person, store, shown, grades, interaction, k=learning.agreement.k))
+        page = open_page(person, keys[interaction])
+        shown = sort_list(learning, ranker, page.features, direction=int(signs[interaction]))
+        seen.append(_click_and_keep(person, store, shown, page, k=learning.agreement.k))
     return seen
 
 
-def _search(person: Person, round: int, interaction: int) -> tuple[Array, Array]:
-    """Features and grades of the documents of one query."""
-    key = stream(person.key, Purpose.QUERY, round, person.id, interaction)
-    rows = person.queries.rows(int(draw_below(key, person.queries.n_queries, 1)[0]))
-    return person.queries.features[rows], person.queries.grades[rows]
+def draw_keys(person: Person, round: int, n: int) -> Array:
+    """[n, 4, 2] stream(key, purpose, round, id, interaction) of each interaction and purpose, in four steps for all."""
+    of_round = fold_in(fold_in(fold_in(person.key, np.array(_OWN)), np.asarray(round)), np.asarray(person.id))
+    return fold_in(of_round, np.arange(n)[:, None])
 
 
-def _click_and_keep(
-    person: Person, store: Interactions, shown: Impression, grades: Array, interaction: int, *, k: int
-) -> float:
+def open_page(person: Person, keys: Array) -> Page:
+    rows = person.queries.rows(int(draw_below(keys[_OWN.index(Purpose.QUERY)], person.queries.n_queries, 1)[0]))
+    return Page(person.queries.features[rows], person.queries.grades[rows], keys)
+
+
+def _click_and_keep(person: Person, store: Interactions, shown: Impression, page: Page, *, k: int) -> float:
     """nDCG@k of the list, which is in the store with the person's clicks."""
-    n = len(shown.ranking)
-    clicks, stops = (person.draws(p, shown.round, interaction, n) for p in (Purpose.CLICK, Purpose.STOP))
-    is_clicked = np.asarray(person.user(grades[shown.ranking], clicks, stops))
+    clicks, stops = (page.draws(purpose, len(shown.ranking)) for purpose in (Purpose.CLICK, Purpose.STOP))
+    is_clicked = np.asarray(person.user(page.grades[shown.ranking], clicks, stops))
     store.add(replace(shown, is_clicked=is_clicked))
-    return ndcg(grades[shown.ranking], grades, k=k)
+    return ndcg(page.grades[shown.ranking], page.grades, k=k)

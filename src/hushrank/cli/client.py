@@ -1,0 +1,169 @@
+"""`hushrank client`: run, leave, sent."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hushrank.cli.default_command import DefaultGroup
+from hushrank.cli.output import print_json
+
+if TYPE_CHECKING:
+    from hushrank.live.agreement import Agreement
+    from hushrank.live.client import Report
+    from hushrank.live.crowd import Pretence, RoundSeen
+    from hushrank.live.interactions import Answer
+    from hushrank.live.transport import Stop
+
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="Take part in a federation; without a command: run.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_URL, _HOME, _PEOPLE = "http://127.0.0.1:8765", Path("hushrank-client"), Path("hushrank-people")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")]
+Home = Annotated[Path, typer.Option(help="The directory of this client.")]
+Ca = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust beside the system's (PEM).")]
+
+
+@app.command()
+def run(
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help=f"The server; default the one joined, else {_URL}.")
+    ] = None,
+    home: Annotated[
+        Path | None, typer.Option(help=f"The directory of this client; default {_HOME}, simulated {_PEOPLE}.")
+    ] = None,
+    token: Annotated[str | None, typer.Option(help="To join with, once; from whoever runs the server.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The most privacy to spend; default what the agreed rounds cost.")
+    ] = None,
+    ca: Ca = None,
+    once: Annotated[bool, typer.Option("--once", help="Answer one round, then end.")] = False,
+    simulate: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Pretend people on this data instead of a person's own store.")
+    ] = None,
+    users: Annotated[int, typer.Option(min=1, help="Simulate: how many people.")] = 1,
+    first: Annotated[int, typer.Option(min=0, help="Simulate: the first one's number in the simulator.")] = 0,
+    clicks: Annotated[str, typer.Option(help="Simulate: how people click.")] = "perfect",
+    seed: Annotated[
+        int | None, typer.Option(help="Simulate: of searches and clicks; default the federation's.")
+    ] = None,
+    fold: Annotated[int, typer.Option(min=1, help="Simulate: of the data.")] = 1,
+    tokens: Annotated[
+        Path, typer.Option(metavar="FILE", help="Simulate: a token per line; line i is person i's.")
+    ] = Path("hushrank-server/tokens.txt"),
+    rounds: Annotated[int | None, typer.Option(min=1, help="Answer so many rounds, then end.")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Learn from this device's own searches, round after round; or pretend to (--simulate)."""
+    from hushrank.cli.stopping import stopping
+    from hushrank.live.device import Device, Voice, serve_device
+
+    rounds = 1 if once else rounds
+    with stopping() as stop:
+        if simulate is None:
+            device = Device(home or _HOME, url, token, epsilon, ca, rounds)
+            ending = str(serve_device(device, Voice(_tell, _greet, partial(_report, as_json=json_)), stop))
+        else:
+            pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
+            pretence = replace(pretence, url=url or _URL, home=home or _PEOPLE, seed=seed, ca=ca, rounds=rounds)
+            ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
+    _tell(f"ended: {ending}")
+
+
+def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence:
+    """With the data loaded, and nothing else decided."""
+    from hushrank.clicks.named import named_user
+    from hushrank.data.load import load_dataset
+    from hushrank.live.crowd import Pretence
+
+    dataset = load_dataset(data, folds=[fold], progress=_tell)
+    known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
+    return Pretence(_URL, _PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
+
+
+def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:
+    from hushrank.live.crowd import pretend
+
+    endings = pretend(pretence, ids, stop=stop, show=partial(_show, as_json=as_json), greet=_greet, tell=_tell)
+    return "; ".join(sorted(set(endings)))
+
+
+@app.command()
+def leave(home: Home = _HOME, ca: Ca = None) -> None:
+    """Leave the federation; what is on this device stays."""
+    from hushrank.live.device import Device, leave_device
+
+    left = leave_device(Device(home, ca=ca), _tell)
+    _tell(f"left {left}; {home} stays as it is, and may be deleted")
+
+
+@app.command()
+def sent(home: Home = _HOME, json_: AsJson = False) -> None:
+    """Every answer that ever left this device, byte for byte."""
+    from hushrank.live.device import check_home
+    from hushrank.live.interactions import Interactions
+    from hushrank.live.joining import STORE
+
+    check_home(home)
+    with Interactions(home / STORE) as store:
+        for answer in store.list_answers():
+            _print_answer(answer, json_)
+
+
+def _greet(agreement: Agreement) -> None:
+    from hushrank.live.stages import guarantee_of
+
+    _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}")
+    _tell(f"what protects you: {guarantee_of(agreement)}")
+
+
+def _report(report: Report, *, as_json: bool) -> None:
+    from hushrank.live.joining import describe_spending
+    from hushrank.privacy.ledger import count_rounds_left
+
+    spent = None if report.ledger is None else describe_spending(report.ledger)
+    left = None if report.ledger is None else count_rounds_left(report.ledger)
+    if as_json:
+        told = {"round": report.round, "searches": report.n_lists, "bytes": report.n_bytes, "state": report.state}
+        epsilon = None if report.ledger is None else report.ledger.epsilon_spent
+        print_json({**told, "reason": report.reason, "epsilon_spent": epsilon, "rounds_left": left})
+        return
+    what = f"sent {report.n_bytes} bytes" if report.reason is None else f"not counted ({report.reason})"
+    privacy = "" if spent is None else f"; {spent}, enough for {left} more"
+    _tell(f"round {report.round}: learnt from {report.n_lists} searches, {what}{privacy}")
+
+
+def _show(seen: RoundSeen, *, as_json: bool) -> None:
+    if as_json:
+        told = {"round": seen.round, "people": seen.n_people}
+        print_json({**told, "online/nDCG@10": seen.online, "offline/nDCG@10": seen.offline})
+        return
+    _tell(
+        f"round {seen.round:4d}  people {seen.n_people:4d}  what they saw: nDCG@10 {seen.online:.3f}  "
+        f"new ranker on test queries: {seen.offline:.3f}"
+    )
+
+
+def _print_answer(answer: Answer, as_json: bool) -> None:
+    from datetime import datetime
+
+    made = datetime.fromtimestamp(answer.made_at).astimezone().isoformat(timespec="seconds")
+    if as_json:
+        told = {"round": answer.round, "made": made, "state": answer.state, "reason": answer.reason}
+        print_json({**told, "weight": answer.weight, "body": answer.body.hex(), "guarantee": answer.guarantee})
+        return
+    reason = "" if answer.reason is None else f" ({answer.reason})"
+    typer.echo(f"round {answer.round}, {made}, {answer.state}{reason}, weight {answer.weight:g}: {answer.guarantee}")
+    typer.echo(answer.body.hex(" ", 4))
+
+
+def _tell(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
