@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hushrank.learners.es import EsConfig, directions, es_aggregate, es_learn
+from hushrank.learners.es import EsConfig, RewardMessage, directions, es_aggregate, es_learn
 from hushrank.metrics.ndcg import ndcg
 from hushrank.metrics.rewards import FiniteReward, finite_reward
 from hushrank.privacy.randomised_response import check_p, privatise_reward
@@ -63,7 +63,7 @@ class Evolution:
         draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
         return privatise_reward(raw, self.finite.values, p=self.p, draws=draws)
 
-    def combine(self, messages: Sequence[PrivateReward], *, n_params: int, key: Array | None = None) -> Array:
+    def combine(self, messages: Sequence[RewardMessage], *, n_params: int, key: Array | None = None) -> Array:
         """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key."""
         del key
         return es_aggregate(messages, n_params=n_params, sigma=self.sigma)

@@ -150,6 +150,18 @@ class Reward(Protocol):
         """From the grades [k] of the shown list, the clicks [k] on it, and the grades of all the query's documents."""
 
 
+class Weighted(Protocol):
+    """What a server needs of a dense message: a `PrivateUpdate`, or what was read from the wire."""
+
+    @property
+    def delta(self) -> Array:
+        """[n_params]"""
+
+    @property
+    def weight(self) -> float:
+        """In the weighted mean."""
+
+
 class Rule(Protocol):
     """How a server makes one update of many, all of them at once."""
 

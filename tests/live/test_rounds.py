@@ -106,6 +106,11 @@ def test_a_round_that_everybody_left_is_abandoned_at_once() -> None:
     assert rounds.decide(1.0) is Outcome.abandoned
 
 
+def test_with_a_quorum_of_0_silence_looks_like_any_round() -> None:
+    rounds = start(1, quorum=0)
+    assert rounds.decide(60.0) is Outcome.closed
+
+
 def test_who_sleeps_is_not_asked_until_it_calls_again() -> None:
     rounds = start(1, 2, asleep_after_s=100, min_clients=2)
     for client in (1, 2):
@@ -139,7 +144,9 @@ def test_after_its_last_round_a_federation_is_finished() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    for rules in ({"quorum": 0}, {"min_clients": 0}, {"cohort": 0}, {"rounds": 0}):
+    with pytest.raises(ValueError, match="quorum is -1, must be at least 0"):
+        RoundRules(quorum=-1)
+    for rules in ({"min_clients": 0}, {"cohort": 0}, {"rounds": 0}):
         with pytest.raises(ValueError, match="must be at least 1"):
             RoundRules(**rules)
     with pytest.raises(ValueError, match="cohort is 2, fewer than the quorum of 3: no round could close"):
@@ -151,7 +158,7 @@ def test_what_cannot_be_is_refused() -> None:
         rounds.open([1], 0.0)
     with pytest.raises(ValueError, match="a round that is open cannot end"):
         rounds.end(Outcome.closed, 0.0)
-    with pytest.raises(ValueError, match="0 clients are asked, fewer than the quorum of 1"):
+    with pytest.raises(ValueError, match="0 clients are asked, must be at least one and the quorum"):
         Rounds(RoundRules()).open([], 0.0)
 
 
@@ -162,7 +169,7 @@ class Interleavings(RuleBasedStateMachine):
     """Anything in any order. The model is a diary of the newest round, read anew for every question."""
 
     @initialize(
-        quorum=st.integers(1, 4),
+        quorum=st.integers(0, 4),
         cohort=st.none() | st.integers(4, 6),
         min_clients=st.integers(1, 4),
         rounds=st.none() | st.integers(1, 4),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hushrank.types import Array, PrivateUpdate
+from hushrank.types import Array, Weighted
 
 
 class MeanState(NamedTuple):
@@ -30,7 +30,7 @@ def mean_finish(state: MeanState) -> Any:
     return state.total / (state.weight + (state.weight == 0))
 
 
-def mean_aggregate(updates: Iterable[PrivateUpdate], *, n_params: int) -> Array:
+def mean_aggregate(updates: Iterable[Weighted], *, n_params: int) -> Array:
     """[n_params] the weighted mean of the updates that arrived."""
     state = mean_init(n_params)
     for update in updates:

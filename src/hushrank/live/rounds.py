@@ -32,7 +32,7 @@ class Phase(StrEnum):
 class RoundRules:
     """When a round opens, whom it asks and when it closes."""
 
-    quorum: int = 1  # fewest answers that make a ranker
+    quorum: int = 1  # fewest answers that make a ranker; 0 where the server's noise hides whether anybody answered
     min_clients: int = 1  # fewest awake clients with which a round opens
     cohort: int | None = None  # clients asked in each round; None: all who are awake
     deadline_s: float = 60.0  # that a round stays open
@@ -41,7 +41,9 @@ class RoundRules:
     rounds: int | None = None  # closed ones, after which the federation is finished
 
     def __post_init__(self) -> None:
-        for key in ("quorum", "min_clients", "cohort", "rounds"):
+        if self.quorum < 0:
+            raise ValueError(f"quorum is {self.quorum}, must be at least 0.")
+        for key in ("min_clients", "cohort", "rounds"):
             if (count := getattr(self, key)) is not None and count < 1:
                 raise ValueError(f"{key} is {count}, must be at least 1.")
         if self.cohort is not None and self.cohort < self.quorum:
@@ -111,8 +113,8 @@ class Rounds:
         """The number of the new round, which asks these clients."""
         if self.phase is not Phase.idle:
             raise ValueError(f"a round cannot open while the newest one is {self.phase}.")
-        if len(set(asked)) < self.rules.quorum:
-            raise ValueError(f"{len(set(asked))} clients are asked, fewer than the quorum of {self.rules.quorum}.")
+        if len(set(asked)) < max(self.rules.quorum, 1):
+            raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
         self.pending, self.answered = set(), set()

@@ -17,7 +17,7 @@ import numpy as np
 
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.renyi import Spend
-from hushrank.types import Array, DenseUpdate, PrivateUpdate
+from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 
 class Placement(StrEnum):
@@ -114,7 +114,7 @@ class NoisySum(ABC):
             return np.zeros(n_params)
         return self._on_grid(self.draw_noise(n_params, key=key))
 
-    def combine(self, messages: Sequence[PrivateUpdate], *, n_params: int, cohort: float, key: Array) -> Array:
+    def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
         """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round)."""
         check_answers(len(messages), self.n_honest or 0)
         return average_sum(messages, n_params=n_params, noise=self.server_noise(n_params, key=key), cohort=cohort)
@@ -129,7 +129,7 @@ class NoisySum(ABC):
         return np.rint(noise / self.step) * self.step
 
 
-def average_sum(messages: Iterable[PrivateUpdate], *, n_params: int, noise: Array | float, cohort: float) -> Array:
+def average_sum(messages: Iterable[Weighted], *, n_params: int, noise: Array | float, cohort: float) -> Array:
     """[n_params] (sum of updates + noise) / cohort.
 
     Why the *expected* cohort size, a constant, and not the number that answered: that number is data, and dividing by
