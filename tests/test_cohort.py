@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hushrank.cohort import Population, answers, sample_cohort
+from hushrank.cohort import Population, answers, check_drawn, sample_cohort, sample_ids
 from hushrank.streams import Purpose, draw_bits, seed_key, stream
 from hushrank.types import Client
 
@@ -53,6 +53,47 @@ def test_every_client_is_as_likely_as_another() -> None:
     assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum() / (15 / 19), 19) > 0.01
 
 
+def test_a_poisson_cohort_is_those_whose_own_draw_is_small() -> None:
+    draws = {c: int(draw_bits(stream(KEY, Purpose.COHORT, 3, c), 1)[0]) for c in range(40)}
+    expected = [c for c in range(40) if draws[c] < 2**32 * 10 // 40]
+    assert [client.id for client in sample_cohort(Population(40, cohort=10, sampling="poisson"), KEY, 3)] == expected
+
+
+def test_a_poisson_cohort_is_as_large_as_so_many_coins_say() -> None:
+    rounds, population = 2000, Population(40, cohort=10, sampling="poisson")
+    sizes = np.array([len(sample_ids(population, KEY, round)) for round in range(rounds)])
+    spread = np.sqrt(40 * 0.25 * 0.75)  # binomial, p = 10 / 40
+    assert sizes.mean() == pytest.approx(10, abs=4 * spread / np.sqrt(rounds))
+    expected = rounds * stats.binom.pmf(np.arange(5, 16), 40, 0.25)
+    counts = np.bincount(sizes, minlength=41)[5:16]
+    assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), 10) > 0.001
+
+
+def test_whether_a_client_is_in_a_poisson_cohort_does_not_depend_on_the_others() -> None:
+    """The same share of twice as many clients: those that are in both federations are drawn in both or in neither."""
+    few, many = (sample_ids(Population(n, cohort=n // 4, sampling="poisson"), KEY, 7) for n in (40, 80))
+    assert few.tolist() == [c for c in many if c < 40] and len(many) > len(few)
+
+
+@pytest.mark.parametrize(("n", "size"), [(10, 1), (1000, 100), (10**6, 1000), (1000, 999), (2, 1)])
+def test_a_poisson_cohort_is_larger_than_its_room_less_than_once_in_a_million_million_rounds(n: int, size: int) -> None:
+    population = Population(n, cohort=size, sampling="poisson")
+    assert stats.binom.sf(population.most_sampled, n, size / n) < 1e-12
+    assert population.most_sampled <= max(stats.binom.isf(1e-12, n, size / n) * 1.1, 11)
+    assert Population(n, cohort=size).most_sampled == size
+
+
+def test_a_cohort_that_there_is_no_room_for_is_refused() -> None:
+    population = Population(1000, cohort=100, sampling="poisson")
+    check_drawn(population, population.most_sampled)
+    with pytest.raises(ValueError, match="clients were drawn for a round, more than there is room for"):
+        check_drawn(population, population.most_sampled + 1)
+
+
+def test_everybody_is_in_a_poisson_cohort_of_everybody() -> None:
+    assert len(sample_ids(Population(30, cohort=30, sampling="poisson"), KEY, 1)) == 30
+
+
 def test_updates_get_lost_at_the_rate_of_the_dropout() -> None:
     n, population = 1500, Population(1500, dropout=0.3)
     arrived = np.mean([answers(population, KEY, 1, Client(c, 4)) for c in range(n)])
@@ -79,6 +120,8 @@ def test_whether_an_update_arrives_depends_on_the_client_and_the_round_alone() -
         ({"n_clients": 5, "interactions": (2, 0)}, r"interactions is \[2, 0\], must be at least 1"),
         ({"n_clients": 5, "cohort": 6}, "cohort is 6, must be from 1 to n_clients, which is 5"),
         ({"n_clients": 5, "dropout": 1.0}, "dropout is 1.0, must be from 0 to below 1"),
+        ({"n_clients": 5, "cohort": 2, "sampling": "random"}, "sampling is 'random', must be one of fixed, poisson"),
+        ({"n_clients": 5, "sampling": "poisson"}, "sampling=poisson needs cohort"),
     ],
 )
 def test_a_population_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:

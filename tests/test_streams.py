@@ -127,6 +127,11 @@ def test_a_draw_does_not_depend_on_how_many_are_drawn(seed: int, n: int, more: i
     assert draw_bits(seed_key(seed), n + more)[:n].tolist() == draw_bits(seed_key(seed), n).tolist()
 
 
+def test_nobody_draws_nothing() -> None:
+    nobody = fold_in(seed_key(1), np.arange(0))
+    assert draw_bits(nobody, 3).shape == draw_uniform(nobody, 3).shape == (0, 3)
+
+
 @settings(deadline=None)
 @given(seeds, st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6))
 def test_a_client_draws_the_same_alone_and_among_others(seed: int, ids: list[int]) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 
 from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
+
+SAMPLINGS = ("fixed", "poisson")
+_NEVER = 1e-12  # Why: a larger cohort than a program has room for is then less likely than a broken processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,7 @@ class Population:
     interactions: tuple[int, ...] = (4,)  # client c searches interactions[c % len] times a round
     cohort: int | None = None  # clients sampled for each round; None: all
     dropout: float = 0.0  # probability that a sampled client's update never arrives
+    sampling: str = "fixed"  # exactly `cohort` clients, or poisson: each by a coin of its own, `cohort` on average
 
     def __post_init__(self) -> None:
         if self.n_clients < 1:
@@ -28,10 +34,46 @@ class Population:
             raise ValueError(f"dropout is {self.dropout}, must be from 0 to below 1.")
         if not 1 <= self.cohort_size <= self.n_clients:
             raise ValueError(f"cohort is {self.cohort}, must be from 1 to n_clients, which is {self.n_clients}.")
+        if self.sampling not in SAMPLINGS:
+            raise ValueError(f"sampling is {self.sampling!r}, must be one of {', '.join(SAMPLINGS)}.")
+        if self.is_poisson and self.cohort is None:
+            raise ValueError("sampling=poisson needs cohort, the number of clients in a round on average.")
+
+    @property
+    def is_poisson(self) -> bool:
+        return self.sampling == "poisson"
 
     @property
     def cohort_size(self) -> int:
+        """Clients in a round; with poisson, on average."""
         return self.n_clients if self.cohort is None else self.cohort
+
+    @property
+    def threshold(self) -> int:
+        """A poisson client takes part when its 32-bit word is below. Why rounded down: never more often than said."""
+        return self.cohort_size * 2**32 // self.n_clients
+
+    @property
+    def most_sampled(self) -> int:
+        """Clients of the largest cohort; with poisson, a number that is exceeded less than once in 10^12 rounds.
+
+        P(X > m) <= e^(-n KL((m + 1) / n, q)) for X clients of n, each with probability q, by Chernoff's bound.
+        """
+        if not self.is_poisson:
+            return self.cohort_size
+        n, q = self.n_clients, self.cohort_size / self.n_clients
+
+        def is_enough(m: int) -> bool:
+            return m == n or n * _divergence((m + 1) / n, q) > -math.log(_NEVER)
+
+        return bisect_left(range(n + 1), True, lo=self.cohort_size, key=is_enough)
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many answers a round needs. With fewer it is lost: the ranker stays as it is."""
+
+    least: int = 1  # 0: a round whose noise must come even where nobody answers
 
 
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
@@ -41,12 +83,24 @@ def sample_cohort(population: Population, key: Array, round: int) -> list[Client
 
 
 def sample_ids(population: Population, key: Array, round: int) -> Array:
-    """[cohort_size] ids in ascending order: the clients with the smallest draws, without replacement."""
+    """[n] ids in ascending order: the clients with the smallest draws, or with poisson those whose draw is small."""
     ids = np.arange(population.n_clients)
     if population.cohort_size == population.n_clients:
         return ids
     draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
+    if population.is_poisson:
+        drawn = ids[draws < population.threshold]
+        check_drawn(population, len(drawn))
+        return drawn
     return np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+
+
+def check_drawn(population: Population, n_drawn: int) -> None:
+    if n_drawn > population.most_sampled:
+        raise ValueError(
+            f"{n_drawn} clients were drawn for a round, more than there is room for ({population.most_sampled}), which "
+            "happens less than once in 10^12 rounds: take another seed."
+        )
 
 
 def count_interactions(population: Population, ids: Array) -> Array:
@@ -65,3 +119,8 @@ def answer_mask(population: Population, key: Array, round: int, ids: Array) -> A
         return np.ones(len(ids), dtype=bool)
     draws = draw_uniform(fold_in(stream(key, Purpose.DROPOUT, round), ids), 1)[:, 0]
     return np.asarray(draws >= population.dropout)
+
+
+def _divergence(p: float, q: float) -> float:
+    """Kullback and Leibler's, of two coins: p ln(p / q) + (1 - p) ln((1 - p) / (1 - q))."""
+    return p * math.log(p / q) + (0.0 if p == 1 else (1 - p) * math.log((1 - p) / (1 - q)))

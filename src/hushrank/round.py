@@ -20,7 +20,7 @@ import numpy as np
 from hushrank.aggregation.named import aggregate_by
 from hushrank.aggregation.server_step import ServerState, ServerStep
 from hushrank.attacks.named import attack_by
-from hushrank.cohort import Population, answers, sample_cohort
+from hushrank.cohort import Population, Quorum, answers, sample_cohort
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.ndcg import ndcg
 from hushrank.privacy.clipping import clip_weights
@@ -56,6 +56,7 @@ class Federation:
     n_malicious: int = 0  # the clients with the lowest ids
     aggregation: str = "mean"
     combine: Callable[..., Array] | None = None  # (messages, n_params=, key=) -> [n_params]; None: `aggregation`
+    quorum: Quorum = Quorum()  # noqa: RUF009 - frozen: answers without which a round is lost
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
@@ -75,7 +76,7 @@ def run_round(
         for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
         if arrived
     ]
-    if not any(message.weight for message in sent):
+    if sum(message.weight > 0 for message in sent) < federation.quorum.least:
         return state, params, online
     if federation.attack is not None:
         is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])

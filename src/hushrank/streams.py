@@ -113,7 +113,7 @@ def draw_bits(key: Array, n: int) -> Array:
         return key.draw((*key.shape[:-1], n))
     counters = np.arange((n + 1) // 2, dtype=np.uint32)
     pair = threefry(key[..., None, :], np.zeros_like(counters), counters)
-    return np.stack(pair, axis=-1).reshape(*key.shape[:-1], -1)[..., :n]
+    return np.stack(pair, axis=-1).reshape(*key.shape[:-1], 2 * len(counters))[..., :n]
 
 
 def draw_blocks(key: Array, owners: Array, blocks: Array) -> Array:

@@ -85,9 +85,9 @@ def test_exactly_the_crossed_pairs_are_refused() -> None:
 
 
 # Ways that work, counted by hand (attendance x conduct, unless said otherwise).
-# updates: directly, and by a proxy: none 4, paper 2, server 4, clients 4; secretly, all honest: none 2, paper 1, clients
-# 2; by a rule: none 4. log: directly, by a proxy, by a rule: 4 each. rewards: none and responses, directly and by a
-# proxy, all honest: 2 each. central: itself.
+# updates: directly, and by a proxy: none 4, paper 2, server 4, clients 4; secretly, all honest: none 2, paper 1,
+# clients 2; by a rule: none 4. log: directly, by a proxy, by a rule: 4 each. rewards: none and responses, directly and
+# by a proxy, all honest: 2 each. central: itself.
 @pytest.mark.parametrize(
     ("learner", "n_ways"),
     [(Learner.updates, 14 + 14 + 5 + 4), (Learner.log, 12), (Learner.rewards, 8), (Learner.central, 1)],

@@ -46,8 +46,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
                 totals, quality[i] = _learn(work, fixed, keys, cohorts, state.params, first + i, run)
                 searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
                 noises = [mean_noise(method, key, first + i) for key in keys]
-                weights = np.array([cohort.weights.sum() for cohort in cohorts])
-                state = _take_step(method, state, totals, weights, noises)
+                state = _take_step(method, state, totals, cohorts, noises)
         return state, Seen(quality, searches)
 
     return advance
@@ -119,20 +118,22 @@ def _learn(
     for (cell, _), (total, shown) in zip(tasks, run(learn_block, tasks), strict=True):
         totals[cell] += total
         quality[cell] += shown
-    return totals, quality / [len(cohort.ids) for cohort in cohorts]
+    return totals, quality / [max(len(cohort.ids), 1) for cohort in cohorts]
 
 
-def _take_step(method: Method, state: State, totals: Array, weights: Array, noises: list[Array | None]) -> State:
-    """The server's step in every cell that heard from somebody."""
+def _take_step(method: Method, state: State, totals: Array, cohorts: list[Cohort], noises: list[Array | None]) -> State:
+    """The server's step in every cell that heard from enough clients."""
     if method.batch is not None:
         return State(state.params + totals, state.server)
+    weights = np.array([cohort.weights.sum() for cohort in cohorts])
     shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
     means = (totals / shares[:, None]).astype(np.float32)
     means += np.stack(
         [np.zeros_like(mean) if noise is None else noise for mean, noise in zip(means, noises, strict=True)]
     )
     server, params = method.server_step(state.server, state.params, means)
-    heard = weights[:, None] > 0
+    answered = np.array([np.count_nonzero(cohort.weights) for cohort in cohorts])
+    heard = answered[:, None] >= method.quorum.least
     kept = [
         np.where(heard, new, old).astype(old.dtype)
         for new, old in zip((params, *server), (state.params, *state.server), strict=True)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from hushrank.aggregation.mean import MeanState, mean_finish
+from hushrank.cohort import check_drawn
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.gather import (
     Advance,
@@ -43,6 +44,21 @@ _PROGRAMS: dict[Any, Any] = {}
 _COMPILING = threading.Lock()
 
 
+class Drawn(NamedTuple):
+    """The clients of a round."""
+
+    ids: Any  # [C, n_rows]
+    n: Any  # [C] how many of these there are; the rest is padding
+
+
+class Sums(NamedTuple):
+    """What a round's clients add up to."""
+
+    mean: MeanState  # [C, p] weighted sum of what arrived, [C, 1] weights
+    answered: Any  # [C, 1] how many arrived
+    seen: Seen
+
+
 def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     """`advance(state, first, n)` for n <= CHUNK rounds, compiled once per method and shapes, whatever the batches."""
     arrays = (gather_queries(setting, plan), gather_cells(setting, plan), initial_state(setting, plan))
@@ -53,7 +69,9 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
     def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
         numbers = jax.device_put((np.int32(first), np.int32(n), draw_noise(setting, plan, first, n)), place)
-        new, seen = program(queries, cells, jax.device_put(state, place), *numbers)
+        new, seen, n_drawn = program(queries, cells, jax.device_put(state, place), *numbers)
+        if setting.method.population.is_poisson:
+            check_drawn(setting.method.population, int(n_drawn))
         return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
 
     return advance
@@ -107,36 +125,40 @@ def without_amount(method: Method) -> Method:
 
 def run_rounds(
     method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any, noise: Any
-) -> tuple[State, Seen]:
-    """n rounds in a row; twin of a loop over `round.run_round`. noise [CHUNK, C, p] or None."""
+) -> tuple[State, Seen, Any]:
+    """n rounds in a row; twin of a loop over `round.run_round`. noise [CHUNK, C, p] or None.
 
-    def body(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
+    Last the size of the largest cohort that was drawn, for which there may have been no room.
+    """
+
+    def body(i: Any, carry: tuple[State, Seen, Any]) -> tuple[State, Seen, Any]:
         own = None if noise is None else noise[i]
-        state, seen = run_round(method, shape, queries, cells, carry[0], first + i, own)
-        return state, jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
+        cohort = sample_cohort(method, shape, cells, first + i)
+        state, seen = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
+        recorded = jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
+        return state, recorded, jnp.maximum(carry[2], cohort.n.max())
 
     # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
     nothing = Seen(jnp.zeros((CHUNK, shape.n_cells)), jnp.zeros((CHUNK, shape.n_cells), jnp.int32))
-    return lax.fori_loop(0, n, body, (state, nothing))
+    return lax.fori_loop(0, n, body, (state, nothing, jnp.int32(0)))
 
 
 def run_round(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any, noise: Any = None
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any, cohort: Drawn, noise: Any
 ) -> tuple[State, Seen]:
     """One round of every cell; noise [C, p] of its mean, or None."""
-    cohort = sample_cohort(method, shape, cells, round)
-    sums = (
-        1.0 if method.batch is None else float(method.batch)
-    )  # Why: a central batch sums its gradients, a mean divides
+    times = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums, a mean divides
 
     def update(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
         state, before = carry
-        mean, seen = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
-        combined = mean_finish(mean) if method.divisor is None else mean.total / method.divisor
-        combined = sums * combined if noise is None else combined + noise
+        sums = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
+        combined = mean_finish(sums.mean) if method.divisor is None else sums.mean.total / method.divisor
+        combined = times * combined if noise is None else combined + noise
         server, params = method.server_step(state.server, state.params, combined)
-        moved = jax.tree.map(partial(jnp.where, mean.weight > 0), State(params, server), state)
-        return moved, Seen(before.quality + seen.quality / method.updates_per_round, before.searches + seen.searches)
+        is_heard = sums.answered >= method.quorum.least
+        moved = jax.tree.map(partial(jnp.where, is_heard), State(params, server), state)
+        quality = before.quality + sums.seen.quality / method.updates_per_round
+        return moved, Seen(quality, before.searches + sums.seen.searches)
 
     return _repeat(method.updates_per_round, update, (state, _nothing_seen(shape)))
 
@@ -150,38 +172,43 @@ def _repeat(n: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
     return body(jnp.int32(0), start) if n == 1 else lax.fori_loop(0, n, body, start)
 
 
-def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Any:
-    """[C, n_rows] client ids; twin of `cohort.sample_cohort`. A central run has one client, the server itself."""
+def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Drawn:
+    """Twin of `cohort.sample_ids`. A central run has one client, the server itself."""
     n_clients, size = method.population.n_clients, method.population.cohort_size
+    everybody = jnp.full(shape.n_cells, shape.n_rows, jnp.int32)
     if method.batch is not None:
-        return jnp.zeros((shape.n_cells, shape.n_rows), jnp.uint32)
+        return Drawn(jnp.zeros((shape.n_cells, shape.n_rows), jnp.uint32), everybody)
     ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (shape.n_cells, n_clients))
     if size == n_clients:
-        return ids
+        return Drawn(ids, everybody)
     draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, round)[:, None], ids), 1)[..., 0]
-    return jnp.sort(jnp.argsort(draws, axis=-1, stable=True)[:, :size], axis=-1).astype(jnp.uint32)
+    if method.population.is_poisson:
+        is_drawn = draws < jnp.uint32(method.population.threshold)
+        first = jnp.argsort(~is_drawn, axis=-1, stable=True)[:, : shape.n_rows].astype(jnp.uint32)
+        return Drawn(first, is_drawn.sum(axis=-1, dtype=jnp.int32))
+    return Drawn(jnp.sort(jnp.argsort(draws, axis=-1, stable=True)[:, :size], axis=-1).astype(jnp.uint32), everybody)
 
 
 def aggregate_cohort(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, cohort: Any, round: Any, update: Any
-) -> tuple[MeanState, Seen]:
-    """The weighted sum [C, p] of what arrives, and what was shown; the clients divided among the devices."""
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, cohort: Drawn, round: Any, update: Any
+) -> Sums:
+    """The weighted sum of what arrives, and what was shown; the clients divided among the devices."""
 
-    def aggregate(device: Any, *arrays: Any) -> tuple[MeanState, Seen]:
+    def aggregate(device: Any, *arrays: Any) -> Sums:
         return aggregate_share(method, shape, *arrays, first=device * shape.share)
 
     arrays = (queries, cells, params, cohort, jnp.asarray(round), jnp.asarray(update))
     if shape.n_devices == 1:
         return aggregate(0, *arrays)
 
-    def on_each_device(*arrays: Any) -> tuple[MeanState, Seen]:
+    def on_each_device(*arrays: Any) -> Sums:
         return lax.psum(aggregate(lax.axis_index(_CLIENTS), *arrays), _CLIENTS)
 
     everywhere = PartitionSpec()
     divided = jax.shard_map(
         on_each_device, mesh=_mesh(shape), in_specs=everywhere, out_specs=everywhere, check_vma=False
     )
-    summed: tuple[MeanState, Seen] = divided(*arrays)
+    summed: Sums = divided(*arrays)
     return summed
 
 
@@ -191,19 +218,19 @@ def aggregate_share(
     queries: Queries,
     cells: Cells,
     params: Any,
-    cohort: Any,
+    cohort: Drawn,
     round: Any,
     update: Any,
     *,
     first: Any,
-) -> tuple[MeanState, Seen]:
+) -> Sums:
     """One device's clients, from place `first` of the cohort on: block after block, in order."""
 
-    def add_block(block: Any, carry: tuple[MeanState, Seen]) -> tuple[MeanState, Seen]:
-        mean, seen = carry
+    def add_block(block: Any, sums: Sums) -> Sums:
         within = block * shape.block + jnp.arange(shape.block)
-        place, is_there = first + within, (within < shape.share) & (first + within < shape.n_rows)
-        ids = cohort[:, jnp.minimum(place, shape.n_rows - 1)]
+        place = first + within
+        is_there = (within < shape.share) & (place < cohort.n[:, None])
+        ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
         rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
         learn = learn_locally if method.evolution is None else evolve_locally
         delta, quality = learn(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
@@ -211,13 +238,15 @@ def aggregate_share(
         each = jnp.minimum(searches, 1) if method.counts_alike else searches
         weight = jnp.where(answers(method, cells, ids, round), each, 0)
         total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
-        mean = MeanState(mean.total + total, mean.weight + weight.sum(axis=1, keepdims=True))
-        quality = seen.quality + quality.reshape(ids.shape).sum(axis=1) / shape.n_rows
-        return mean, Seen(quality, seen.searches + searches.sum(axis=1))
+        mean = MeanState(sums.mean.total + total, sums.mean.weight + weight.sum(axis=1, keepdims=True))
+        shown = quality.reshape(ids.shape).sum(axis=1) / jnp.maximum(cohort.n, 1)
+        seen = Seen(sums.seen.quality + shown, sums.seen.searches + searches.sum(axis=1))
+        return Sums(mean, sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32), seen)
 
-    start = (MeanState(jnp.zeros_like(params), jnp.zeros((shape.n_cells, 1), jnp.int32)), _nothing_seen(shape))
-    mean_and_seen: tuple[MeanState, Seen] = _repeat(shape.n_blocks, add_block, start)
-    return mean_and_seen
+    nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
+    start = Sums(MeanState(jnp.zeros_like(params), nobody), nobody, _nothing_seen(shape))
+    sums: Sums = _repeat(shape.n_blocks, add_block, start)
+    return sums
 
 
 def describe_rows(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
-from hushrank.cohort import Population
+from hushrank.cohort import Population, Quorum
 from hushrank.evolution import Evolution
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.noisy_sum import NoisySum
-from hushrank.protection import Protection
+from hushrank.protection import Protection, quorum_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.replay import Replay
@@ -40,8 +40,12 @@ class Method:
 
     @property
     def rows_per_update(self) -> int:
-        """Clients (or, central, interactions) behind one step of the server."""
-        return self.population.cohort_size if self.batch is None else self.batch
+        """Clients (or, central, interactions) behind one step of the server, at most."""
+        return self.population.most_sampled if self.batch is None else self.batch
+
+    @property
+    def quorum(self) -> Quorum:
+        return quorum_of(self.protection)
 
     @property
     def updates_per_round(self) -> int:

@@ -16,7 +16,7 @@ from hushrank.aggregation.compatibility import Attendance, Combination, Learner,
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.server_step import DEFAULT_RATES
 from hushrank.attacks.named import ATTACKS
-from hushrank.cohort import Population
+from hushrank.cohort import SAMPLINGS, Population
 from hushrank.evolution import Evolution
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
@@ -42,6 +42,7 @@ class Recipe:
     n_clients: int = 1000  # clients of the federation; 1 for pdgd
     interactions: int | tuple[int, ...] = 4  # per client and round; a list: client c gets the entry c modulo its length
     cohort: int | None = None  # clients sampled for each round; default: all
+    sampling: str = "fixed"  # cohort is a fixed number, or with poisson an average: each client by a coin of its own
     dropout: float = 0.0  # probability that a sampled client's update never arrives
     rounds: int = 100  # rounds of training
     batch: int | None = None  # pdgd: gradients of so many interactions at the same weights, summed; default 1
@@ -106,6 +107,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "ranker": ("linear", "mlp"),
     "activation": ("sigmoid", "relu"),
     "server_optimiser": tuple(DEFAULT_RATES),
+    "sampling": SAMPLINGS,
     "privacy": tuple(MODES),
     "mechanism": ("gaussian", "laplace", None),
     "reward": (*REWARD_NAMES, None),
@@ -384,7 +386,9 @@ def registered_names() -> dict[str, tuple[str, ...]]:
 def population_of(recipe: Recipe) -> Population:
     """Who takes part; refuses numbers that cannot be."""
     interactions = recipe.interactions if isinstance(recipe.interactions, tuple) else (recipe.interactions,)
-    return Population(recipe.n_clients, interactions, cohort=recipe.cohort, dropout=recipe.dropout)
+    return Population(
+        recipe.n_clients, interactions, cohort=recipe.cohort, dropout=recipe.dropout, sampling=recipe.sampling
+    )
 
 
 def check_population(recipe: Recipe) -> None:

@@ -173,7 +173,7 @@ def _describe_sampling(training: Training) -> str:
         return "Every round counts in full, whoever knows that the client took part."
     return (
         f"Each client is in a round with probability {training.sampling:g}, by a coin of its own, and this counts only "
-        "against those who do not learn who was."
+        "against those who do not learn who was: a client's own ledger counts every round that it answers in full."
     )
 
 

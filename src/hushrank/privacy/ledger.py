@@ -7,6 +7,9 @@ lines in its middle, is refused. Lines missing at the *end* leave a good chain: 
 server's own count. Whoever rolls back this file and the server's count together is not noticed, and the file's owner
 can write a new chain: the ledger protects its owner from accidents, not from themselves.
 
+A round costs its full price, however seldom a client is sampled: whoever asked knows that it was, so sampling hides
+nothing from them. Only the accounts of `accounting.py`, against those who do not know who was asked, count it.
+
 No query, document or click is in it, and no time: only round numbers and what they cost. Standard library only.
 """
 
