@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 
 from hushrank.learners.es import perturbation
-from hushrank.live.agreement import make_agreement
-from hushrank.live.interactions import SAMPLED, SORTED, Answer, Interactions, KeptRanker
+from hushrank.live.agreement import as_json, make_agreement
+from hushrank.live.interactions import SAMPLED, SORTED, STORE, Answer, Interactions, KeptRanker, Membership
 from hushrank.live.learning import Learning, draft_answer, make_learning
-from hushrank.live.searching import show_list
+from hushrank.live.searching import open_home, show_list
 
 FEATURES = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
 PARAMS = np.array([1.0, 0.5], np.float32)  # scores .5, 2, 1.5
@@ -28,6 +29,17 @@ def store(tmp_path: Path) -> Iterator[Interactions]:
 
 def learning_of(**settings: Any) -> Learning:
     return make_learning(make_agreement("test", n_features=2, **{"k": 2} | settings))
+
+
+def test_a_home_opens_once_it_has_joined(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has not joined a federation: run hushrank client"):
+        open_home(tmp_path)
+    agreement = make_agreement("test", n_features=2)
+    with Interactions(tmp_path / STORE) as store:
+        store.keep_membership(Membership("http://a", json.dumps(as_json(agreement)), "secret", "member"))
+    learning, store = open_home(tmp_path)
+    assert learning.agreement == agreement and store.newest_ranker() is None
+    store.close()
 
 
 def test_before_the_first_ranker_there_is_nothing_to_show_by(store: Interactions) -> None:

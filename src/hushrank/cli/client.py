@@ -66,6 +66,10 @@ def run(
     from hushrank.cli.stopping import stopping
     from hushrank.live.device import Device, Voice, serve_device
 
+    if simulate is None and (users, first, seed) != (1, 0, None):
+        raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
+    if simulate is not None and token is not None:
+        raise ValueError("--token is for one device; pretend people take theirs from --tokens FILE, one per line.")
     rounds = 1 if once else rounds
     with stopping() as stop:
         if simulate is None:
@@ -73,7 +77,8 @@ def run(
             ending = str(serve_device(device, Voice(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
-            pretence = replace(pretence, url=url or _URL, home=home or _PEOPLE, seed=seed, ca=ca, rounds=rounds)
+            pretence = replace(pretence, url=url or _URL, home=home or _PEOPLE, seed=seed, epsilon=epsilon)
+            pretence = replace(pretence, ca=ca, rounds=rounds)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 
@@ -109,8 +114,7 @@ def leave(home: Home = _HOME, ca: Ca = None) -> None:
 def sent(home: Home = _HOME, json_: AsJson = False) -> None:
     """Every answer that ever left this device, byte for byte."""
     from hushrank.live.device import check_home
-    from hushrank.live.interactions import Interactions
-    from hushrank.live.joining import STORE
+    from hushrank.live.interactions import STORE, Interactions
 
     check_home(home)
     with Interactions(home / STORE) as store:

@@ -13,8 +13,8 @@ from statistics import fmean
 
 from hushrank.live.agreement import Agreement
 from hushrank.live.client import Ending, Member, ask_ranker, take_part
-from hushrank.live.interactions import Interactions, KeptRanker
-from hushrank.live.joining import STORE, at_work, join_federation, open_account
+from hushrank.live.interactions import STORE, Interactions, KeptRanker
+from hushrank.live.joining import at_work, join_federation, open_account
 from hushrank.live.learning import Learning, make_learning
 from hushrank.live.simulated import Person, search_enough
 from hushrank.live.transport import Stop, StoppedError, Transport
@@ -35,6 +35,7 @@ class Pretence:
     user: User  # how they click
     seed: int | None = None  # of what they search and click; None: the federation's
     tokens: Sequence[str] = ()  # token i is person i's
+    epsilon: float | None = None  # the most privacy that each spends; None: what the agreed rounds cost
     ca: Path | None = None
     rounds: int | None = None  # answers of each; None: until the federation is finished
 
@@ -158,7 +159,7 @@ def make_member(
         store,
         way,
         learning,
-        open_account(store.path.parent, agreement, membership.credential),
+        open_account(store.path.parent, agreement, membership.credential, epsilon=pretence.epsilon),
         key=person.key if agreement.is_seeded else ENTROPY,
         id=id,
         search=search,

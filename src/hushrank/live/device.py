@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hushrank.live.agreement import Agreement
 from hushrank.live.client import Ending, Member, Report, take_part
-from hushrank.live.interactions import Interactions
-from hushrank.live.joining import STORE, at_work, join_federation, leave_federation, open_account
+from hushrank.live.interactions import STORE, Interactions
+from hushrank.live.joining import at_work, join_federation, leave_federation, open_account
 from hushrank.live.learning import make_learning
 from hushrank.live.transport import Stop, Transport
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from hushrank.types import Array
 
+STORE = "client.sqlite"  # its name in a client's home
 SAMPLED, SORTED = "plackett-luce", "sorted"  # policies: how a list was made of its scores
 WAITING, SENT, REFUSED = "waiting", "sent", "refused"  # states of an answer
 FINISHED_AFTER_S = 1800.0  # Why: who has not clicked for half an hour will not, and an application may have died

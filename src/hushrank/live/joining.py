@@ -23,7 +23,7 @@ from hushrank.live.stages import guarantee_of, price_of, total_epsilon_of
 from hushrank.live.transport import Transport, parse_json
 from hushrank.privacy.ledger import Budget, Ledger, LedgerError, open_ledger, read_ledger
 
-STORE, LEDGER, LOCK = "client.sqlite", "ledger.jsonl", "lock"
+LEDGER, LOCK = "ledger.jsonl", "lock"
 JOINING, MEMBER, LEFT = "joining", "member", "left"  # states of a membership
 _ROUNDING = 1.0 + 1e-9  # Why: a budget for exactly so many rounds must not fail in the last one by a rounding error
 

@@ -1,5 +1,6 @@
 """What a search application calls: order candidates by the federation's newest ranker, and write down what was shown.
 
+    learning, store = open_home(Path("hushrank-client"))
     shown = show_list(learning, store, features)    # before the page appears
     store.click(shown.number, position)             # at each click
     store.finish(shown.number)                      # when the person has gone on
@@ -9,13 +10,16 @@ Nothing here waits for a network: the client beside it keeps the newest ranker i
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from hushrank.learners.es import perturbation
-from hushrank.live.interactions import SAMPLED, SORTED, Impression, Interactions, KeptRanker
-from hushrank.live.learning import Learning
+from hushrank.live.agreement import parse_agreement
+from hushrank.live.interactions import SAMPLED, SORTED, STORE, Impression, Interactions, KeptRanker
+from hushrank.live.learning import Learning, make_learning
 from hushrank.rankers.policy import sample_ranking, sort_ranking
 from hushrank.streams import ENTROPY, draw_uniform
 from hushrank.types import Array
@@ -27,6 +31,16 @@ class Shown:
 
     number: int  # of the impression, for clicks
     ranking: Array  # [k] which candidates to show, in this order
+
+
+def open_home(home: Path) -> tuple[Learning, Interactions]:
+    """How the federation of a client's home learns, and the home's store; close the store when done."""
+    store = Interactions(home / STORE)
+    membership = store.membership()
+    if membership is None:
+        store.close()
+        raise ValueError(f"{home} has not joined a federation: run hushrank client --home {home} --token TOKEN first.")
+    return make_learning(parse_agreement(json.loads(membership.agreement))), store
 
 
 def show_list(learning: Learning, store: Interactions, features: Array) -> Shown:
