@@ -92,6 +92,15 @@ def test_a_ranker_is_refused_on_data_with_other_features(place: Path) -> None:
     assert done.returncode == 1 and "8 features" in done.stderr and "they do not fit" in done.stderr
 
 
+def test_trees_are_not_kept_and_who_asks_for_them_is_told(place: Path) -> None:
+    words = ("--data", "tiny", "--set", "folds=[1]", "-q", "--out", "trees")
+    assert hushrank("run", "lambdamart", *words, cwd=place).returncode == 0
+    for command in (("export", "trees"), ("evaluate", "trees"), ("evaluate", "trees", "--data", "tiny")):
+        done = hushrank(*command, cwd=place)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert "trees trained trees (lambdamart), which are not kept" in done.stderr and "run mse" in done.stderr
+
+
 def test_a_run_can_start_from_an_exported_ranker(place: Path) -> None:
     hushrank("export", "one", "--out", "start.safetensors", cwd=place)
     done = hushrank("run", "fpdgd", *SMALL, "--out", "warm", "--from", "start.safetensors", "--json", cwd=place)

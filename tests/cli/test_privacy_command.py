@@ -52,6 +52,7 @@ def test_without_lies_epsilon_is_null_and_no_guarantee_is_given() -> None:
 
 def test_laplace_noise_on_rewards_of_an_epsilon() -> None:
     found = answer("epsilon", "--mechanism", "laplace-reward", "--epsilon", "2", "--high", "3")
+    assert found["mechanism"] == "laplace-reward"  # not that of sums, laplace
     assert found["scale"] == 3 / 2 and found["sent"] == [-15, 18]
 
 

@@ -35,6 +35,7 @@ def find_rankers(path: Path) -> tuple[list[Trained], dict[str, Any]]:
         ranker, params, origin = read_ranker(path)
         return [Trained(path.stem, origin.get("fold"), ranker, params)], dict(origin.get("data", {}))
     result = read_result(path)
+    refuse_trees(path, result)
     recipe, data = result["recipe"], result["data"]
     kind = {"hidden": recipe["hidden"], "activation": recipe["activation"]}
     ranker = named_ranker(recipe["ranker"], n_features=data["n_features"], **kind)
@@ -47,6 +48,15 @@ def read_result(run: Path) -> dict[str, Any]:
     from_directory(run)  # refuses what is not a finished run
     result: dict[str, Any] = json.loads((run / "result.json").read_text(encoding="utf-8"))
     return result
+
+
+def refuse_trees(run: Path, result: dict[str, Any]) -> None:
+    """A run keeps the parameters of its rankers, and trees have none."""
+    if result["recipe"]["recipe"] == "lambdamart":
+        raise ValueError(
+            f"{run} trained trees (lambdamart), which are not kept: only its metrics are there, in result.json and in "
+            "report.html. For a ranker to use, run mse, ranking-svm, pdgd, fpdgd or foltr-es."
+        )
 
 
 def load_for(
@@ -138,6 +148,7 @@ def rank_for_trec(rankers: list[Trained], dataset: Dataset, path: Path, *, split
 def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, repeat: int | None) -> dict[str, Any]:
     """Write one of the run's rankers; what it is."""
     result = read_result(run)
+    refuse_trees(run, result)
     user, fold, repeat, quality = choose_ranker(run, result, user=user, fold=fold, repeat=repeat)
     recipe, params = result["recipe"], read_rankers(run)[user, fold, repeat]
     ranker = named_ranker(

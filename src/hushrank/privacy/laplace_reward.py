@@ -71,7 +71,8 @@ def explain_noise(
         raise ValueError("give epsilon: Laplace noise follows from it and the range.")
     reach = noisy_range(low, high, epsilon=epsilon)
     spent = explain_spending(epsilon, n_interactions=n_interactions, rounds=rounds)
-    return {"mechanism": "laplace", "range": [low, high], "scale": (high - low) / epsilon, "sent": list(reach), **spent}
+    noise = {"range": [low, high], "scale": (high - low) / epsilon, "sent": list(reach)}
+    return {"mechanism": "laplace-reward", **noise, **spent}
 
 
 def _check_range(low: float, high: float, epsilon: float) -> None:
