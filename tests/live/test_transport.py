@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,53 +16,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from scripted_server import Request, Response, saying, serving
 
 from hushrank.live import transport
 from hushrank.live.messages import Reason, RefusedError
 from hushrank.live.transport import Reply, Stop, StoppedError, Transport, UnreachableError, draw_pause, parse_json
 
-Script = list[tuple[int, dict[str, str], bytes]]
 
-
-@contextmanager
-def serving(
-    script: Script, *, closes: bool = False, certificate: Path | None = None
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A server that gives these answers, one after another (the last one for ever), and the requests that it got."""
-    requests = list[dict[str, Any]]()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            requests.append({"path": self.path, "body": body, "time": time.monotonic(), **dict(self.headers)})
-            status, headers, content = script[min(len(requests), len(script)) - 1]
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-            self.close_connection = closes
-
-        do_GET = do_PUT = do_POST = answer  # noqa: N815 - the names that the library wants
-
-        def log_message(self, format: str, *args: Any) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", requests
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def in_turn(*responses: Response) -> Callable[[Request], Response]:
+    """These answers, one after another, the last one for ever."""
+    left = list(responses)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
 @pytest.fixture(autouse=True)
@@ -77,25 +38,21 @@ def whole(reply: Reply) -> Reply:
     return reply
 
 
-def refusal(reason: str, detail: str = "no") -> bytes:
-    return json.dumps({"reason": reason, "detail": detail}).encode()
-
-
 def test_an_answer_comes_back_and_the_request_says_who_and_which_version() -> None:
-    with serving([(200, {}, b'{"a": 1}'), (204, {}, b"")]) as (url, requests):
+    with serving(in_turn(Response(body=b'{"a": 1}'), Response(204))) as (url, requests):
         way = Transport(url + "/below/", credential="secret")
         found: Any = way.call("PUT", "/v1/x", parse=parse_json(lambda v: v), body=b"ab", headers={"Own": "1"})
         assert found == {"a": 1}
         assert way.call("GET", "/v1/y", parse=whole) == Reply(204, b"")
         way.close()
-    assert [request["path"] for request in requests] == ["/below/v1/x", "/below/v1/y"]
-    assert requests[0]["body"] == b"ab" and requests[0]["Own"] == "1"
-    assert requests[0]["Authorization"] == "Bearer secret" and requests[0]["Hushrank-Wire"] == "1"
-    assert "User-Agent" not in requests[0]
+    assert [request.path for request in requests] == ["/below/v1/x", "/below/v1/y"]
+    assert requests[0].body == b"ab" and requests[0].headers["Own"] == "1"
+    assert requests[0].headers["Authorization"] == "Bearer secret" and requests[0].headers["Hushrank-Wire"] == "1"
+    assert set(requests[1].headers) == {"Host", "Accept-Encoding", "Authorization", "Hushrank-Wire"}
 
 
 def test_a_refusal_is_told_and_not_tried_again() -> None:
-    with serving([(410, {}, refusal("late", "over\x1b[1m"))]) as (url, requests):
+    with serving(in_turn(saying({"reason": "late", "detail": "over\x1b[1m"}, 410))) as (url, requests):
         way = Transport(url)
         with pytest.raises(RefusedError, match=r"over \[1m") as caught:
             way.call("PUT", "/", parse=whole)
@@ -108,8 +65,7 @@ def test_a_refusal_is_told_and_not_tried_again() -> None:
 )
 def test_after_nonsense_it_tries_again(bad: tuple[int, bytes]) -> None:
     told = list[str]()
-    script: Script = [*[(bad[0], {}, bad[1])] * 3, (200, {}, b"[]")]
-    with serving(script) as (url, requests):
+    with serving(in_turn(*[Response(*bad)] * 3, Response(body=b"[]"))) as (url, requests):
         way = Transport(url, tell=told.append)
         found: Any = way.call("GET", "/", parse=parse_json(lambda v: v))
         way.close()
@@ -118,17 +74,16 @@ def test_after_nonsense_it_tries_again(bad: tuple[int, bytes]) -> None:
 
 
 def test_it_waits_as_long_as_the_server_asks() -> None:
-    script: Script = [(503, {"Retry-After": "1"}, refusal("stopping")), (200, {}, b"")]
-    with serving(script) as (url, requests):
+    with serving(in_turn(Response(503, headers={"Retry-After": "1"}), Response())) as (url, requests):
         way = Transport(url)
         way.call("GET", "/", parse=whole)
         way.close()
-    assert requests[1]["time"] - requests[0]["time"] >= 1
+    assert requests[1].time - requests[0].time >= 1
 
 
 def test_a_connection_that_the_server_closed_is_opened_again_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "draw_pause", lambda _: pytest.fail("it waited"))
-    with serving([(200, {}, b"")], closes=True) as (url, requests):
+    with serving(in_turn(Response()), closes=True) as (url, requests):
         way = Transport(url)
         for _ in range(3):
             way.call("GET", "/", parse=whole)
@@ -137,7 +92,7 @@ def test_a_connection_that_the_server_closed_is_opened_again_without_a_pause(mon
 
 
 def test_an_answer_that_is_too_long_is_not_read_to_its_end() -> None:
-    with serving([(200, {}, b"x" * 1000), (200, {}, b"x" * 10)]) as (url, requests):
+    with serving(in_turn(Response(body=b"x" * 1000), Response(body=b"x" * 10))) as (url, requests):
         way = Transport(url)
         assert way.call("GET", "/", parse=whole, most_bytes=10).body == b"x" * 10
         way.close()
@@ -145,7 +100,7 @@ def test_an_answer_that_is_too_long_is_not_read_to_its_end() -> None:
 
 
 def test_it_gives_up_when_its_patience_ends() -> None:
-    with serving([(200, {}, b"")]) as (url, _):
+    with serving(in_turn(Response())) as (url, _):
         pass  # and now nobody listens there
     with pytest.raises(UnreachableError, match=r"does not answer \(ConnectionRefusedError.*Is the server running"):
         Transport(url, patience_s=0.05).call("GET", "/", parse=whole)
@@ -153,7 +108,7 @@ def test_it_gives_up_when_its_patience_ends() -> None:
 
 @pytest.mark.parametrize("where", ["answer", "pause"])
 def test_stopping_ends_every_wait(where: str) -> None:
-    with serving([(503, {"Retry-After": "300"}, b"")]) as (url, requests), hanging() as deaf:
+    with serving(in_turn(Response(503, headers={"Retry-After": "300"}))) as (url, requests), hanging() as deaf:
         stop = Stop()
         way = Transport(deaf if where == "answer" else url, stop=stop)
         threading.Timer(0.2, stop.set).start()
@@ -223,14 +178,17 @@ def write_certificate(path: Path, address: str) -> Path:
 
 def test_a_certificate_must_be_vouched_for_and_be_the_servers(tmp_path: Path) -> None:
     right, wrong = (write_certificate(tmp_path / a, a) for a in ("127.0.0.1", "127.0.0.9"))
-    with serving([(200, {}, b"ok")], certificate=right) as (url, requests):
+    with serving(in_turn(Response(body=b"ok")), certificate=right) as (url, requests):
         way = Transport(url, ca=right)
         assert way.call("GET", "/", parse=whole).body == b"ok"
         way.close()
         for ca in (None, wrong):
             with pytest.raises(ValueError, match=r"its certificate is not trusted.*--ca FILE"):
-                Transport(url, ca=ca, credential="secret").call("GET", "/", parse=whole)
-    with serving([(200, {}, b"ok")], certificate=wrong) as (url, more), pytest.raises(ValueError, match="not trusted"):
+                Transport(url, ca=ca).call("GET", "/", parse=whole)
+    with (
+        serving(in_turn(Response(body=b"ok")), certificate=wrong) as (url, more),
+        pytest.raises(ValueError, match="not trusted"),
+    ):
         Transport(url, ca=wrong).call("GET", "/", parse=whole)
     assert len(requests) == 1 and not more
     (tmp_path / "none").write_text("nothing")

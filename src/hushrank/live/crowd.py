@@ -120,8 +120,11 @@ def live_one(
 ) -> Ending:
     """One person's client, from joining to its end."""
     home = pretence.home / str(id)
-    way = Transport(pretence.url, ca=pretence.ca, stop=stop, tell=tell)
-    with at_work(home), Interactions(home / STORE, is_durable=False) as store:
+    with (
+        at_work(home),
+        Interactions(home / STORE, is_durable=False) as store,
+        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=tell) as way,
+    ):
         token = pretence.tokens[id] if id < len(pretence.tokens) else None
         if token is None and store.membership() is None:
             raise ValueError(
@@ -132,12 +135,9 @@ def live_one(
         if greet is not None:
             greet(agreement)
         member = make_member(pretence, agreement, store, way, board, id)
-        try:
-            ending = take_part(member, rounds=pretence.rounds)
-            board.saw_ranker(member.learning, ask_ranker(member))
-            return ending
-        finally:
-            way.close()
+        ending = take_part(member, rounds=pretence.rounds)
+        board.saw_ranker(member.learning, ask_ranker(member))
+        return ending
 
 
 def make_member(

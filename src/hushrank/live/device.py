@@ -40,26 +40,28 @@ class Voice:
 
 def serve_device(device: Device, voice: Voice, stop: Stop) -> Ending:
     """Take part until the end."""
-    with at_work(device.home), Interactions(device.home / STORE) as store:
-        way = _open_way(device, store, stop=stop, patience_s=None, tell=voice.tell)
-        try:
-            agreement = join_federation(store, way, token=device.token)
-            assert way.credential is not None
-            ledger = open_account(device.home, agreement, way.credential, epsilon=device.epsilon)
-            voice.greet(agreement)
-            member = Member(store, way, make_learning(agreement), ledger, report=voice.report)
-            return take_part(member, rounds=device.rounds)
-        finally:
-            way.close()
+    with (
+        at_work(device.home),
+        Interactions(device.home / STORE) as store,
+        _open_way(device, store, stop=stop, patience_s=None, tell=voice.tell) as way,
+    ):
+        agreement = join_federation(store, way, token=device.token)
+        assert way.credential is not None
+        ledger = open_account(device.home, agreement, way.credential, epsilon=device.epsilon)
+        voice.greet(agreement)
+        member = Member(store, way, make_learning(agreement), ledger, report=voice.report)
+        return take_part(member, rounds=device.rounds)
 
 
 def leave_device(device: Device, tell: Callable[[str], None]) -> str:
     """Leave the federation; the address of what was left."""
     check_home(device.home)
-    with at_work(device.home), Interactions(device.home / STORE) as store:
-        way = _open_way(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell)
+    with (
+        at_work(device.home),
+        Interactions(device.home / STORE) as store,
+        _open_way(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell) as way,
+    ):
         leave_federation(store, way)
-        way.close()
         return way.url
 
 

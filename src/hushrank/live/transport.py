@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -87,6 +88,14 @@ class Transport:
         self.url, self.credential, self.stop, self._tell = url, credential, stop or Stop(), tell
         self._patience_s = patience_s
         self.stop.also(self._cut)
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def call(
         self,

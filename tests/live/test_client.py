@@ -1,0 +1,445 @@
+"""The client's decisions: what it does with every answer that a server can give."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from scripted_server import Request, Response, saying, serving
+
+from hushrank.live import client, transport
+from hushrank.live.agreement import Agreement, as_json, make_agreement
+from hushrank.live.client import Ending, Member, Report, take_part
+from hushrank.live.interactions import REFUSED, SENT, STORE, WAITING, Answer, Impression, Interactions
+from hushrank.live.joining import (
+    AgreementChangedError,
+    at_work,
+    join_federation,
+    leave_federation,
+    open_account,
+)
+from hushrank.live.learning import make_learning
+from hushrank.live.messages import STATUS, Reason
+from hushrank.live.stages import ranker_of
+from hushrank.live.transport import Stop, StoppedError, Transport
+from hushrank.privacy.ledger import LedgerError, read_ledger
+from hushrank.rankers.named import pack_ranker
+
+AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
+SOUND = make_agreement(
+    "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=3
+)
+TRIES = make_agreement("scripted", n_features=2, interactions=2, method="foltr-es", p=0.5, rounds=2)
+WayTo = Callable[..., Transport]
+ACCEPTED = saying({"accepted": True})
+
+
+class Federation:
+    """What a scripted server says: one open round, which every client is asked for."""
+
+    def __init__(self, agreement: Agreement = AGREEMENT) -> None:
+        self.agreement = agreement
+        self.round, self.closes_in_s, self.is_asked, self.is_finished = 1, 100.0, True, False
+        self.last: dict[str, Any] | None = None
+        self.accepted_updates = 0
+        self.tokens: dict[str, str] = {}  # {token: the credential that used it}
+        self.on_update: Callable[[Request], Response] = self.accept
+        self.uploads = list[Request]()
+
+    def accept(self, request: Request) -> Response:
+        """Count it, and open the next round."""
+        round = int(request.path.split("/")[3])
+        self.last, self.accepted_updates = {"round": round, "outcome": "closed"}, self.accepted_updates + 1
+        self.round, self.is_finished = round + 1, round >= 3
+        return ACCEPTED
+
+    def __call__(self, request: Request) -> Response:
+        parts = urlsplit(request.path)
+        asked = {key: value[0] for key, value in parse_qs(parts.query).items()}
+        if parts.path == "/v1/federation":
+            return saying({"agreement": as_json(self.agreement), "digest": self.agreement.digest, "wire": 1})
+        if parts.path == "/v1/enrol":
+            token, credential = json.loads(request.body)["token"], request.headers["Authorization"]
+            return (
+                saying({"accepted_updates": 0})
+                if self.tokens.setdefault(token, credential) == credential
+                else no(Reason.token)
+            )
+        if parts.path == "/v1/me":
+            return saying({"accepted_updates": self.accepted_updates, "last": self.last})
+        if parts.path == "/v1/ranker":
+            params = np.array([0.1, -0.1], np.float32)
+            origin = {"agreement": self.agreement.digest, "round": self.round}
+            if asked.get("round", str(self.round)) != str(self.round):
+                return no(Reason.round)
+            return Response(body=pack_ranker(ranker_of(self.agreement), params, origin=origin))
+        if parts.path == "/v1/round":
+            return self.tell_round(int(asked["after"]))
+        if parts.path == "/v1/leave":
+            return saying({})
+        self.uploads.append(request)
+        return self.on_update(request)
+
+    def tell_round(self, after: int) -> Response:
+        if self.is_finished:
+            return saying({"finished": True, "last": self.last})
+        if after >= self.round:
+            return Response(204)
+        news = {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": self.last}
+        return saying(news)
+
+
+def no(reason: Reason) -> Response:
+    return saying({"reason": str(reason), "detail": "no"}, STATUS[reason])
+
+
+@pytest.fixture
+def way_to() -> Iterator[WayTo]:
+    """Makes ways to servers, and closes them."""
+    with ExitStack() as ways:
+        yield lambda url, **options: ways.enter_context(Transport(url, **options))
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE_S", 0.01)
+
+
+@contextmanager
+def joined(federation: Federation, home: Path, **options: Any) -> Iterator[tuple[Member, list[Report]]]:
+    """A member of the scripted federation, and what it reports."""
+    reports, stop = list[Report](), Stop()
+    timer = threading.Timer(60, stop.set)  # Why: a client that waits for ever fails the test instead
+    timer.start()
+    with (
+        serving(federation) as (url, _),
+        at_work(home),
+        Interactions(home / STORE) as store,
+        Transport(url, stop=stop) as way,
+    ):
+        agreement = join_federation(store, way, token="t" * 43)
+        assert way.credential is not None
+        ledger = open_account(home, agreement, way.credential, **options)
+        yield Member(store, way, make_learning(agreement), ledger, report=reports.append), reports
+    timer.cancel()
+
+
+def fill(store: Interactions, n: int = 1, round: int = 1) -> list[int]:
+    """So many lists to learn from."""
+    features, scores = np.eye(2, dtype=np.float32), np.array([0.1, -0.1], np.float32)
+    one = Impression(round, features, scores, np.array([0, 1]), np.array([False, True]))
+    return [store.add(one) for _ in range(n)]
+
+
+def test_it_answers_every_round_with_what_it_has_and_ends_with_the_federation(tmp_path: Path) -> None:
+    federation = Federation()
+    with joined(federation, tmp_path) as (member, reports):
+        fill(member.store, 5)
+        assert take_part(member) is Ending.finished
+        assert [(r.round, r.n_lists, r.n_bytes, r.state) for r in reports] == [
+            (1, 2, 8, SENT),
+            (2, 2, 8, SENT),
+            (3, 1, 8, SENT),
+        ]
+        assert [answer.body for answer in member.store.list_answers(SENT)] == [u.body for u in federation.uploads]
+        assert member.store.count_used() == {1: 2, 2: 2, 3: 1}
+    sent = federation.uploads[0]
+    assert (sent.method, sent.path) == ("PUT", "/v1/rounds/1/update")
+    known = {"Hushrank-Agreement": AGREEMENT.digest, "Hushrank-Weight": "2", "Content-Type": "application/octet-stream"}
+    assert sent.headers.items() >= known.items()
+    around = {"Host", "Accept-Encoding", "Content-Length", "Authorization", "Hushrank-Wire"}
+    assert set(sent.headers) == set(known) | around
+
+
+def test_it_ends_after_as_many_rounds_as_wanted(tmp_path: Path) -> None:
+    with joined(Federation(), tmp_path) as (member, reports):
+        fill(member.store, 9)
+        assert take_part(member, rounds=2) is Ending.enough and len(reports) == 2
+
+
+def test_who_is_not_asked_does_nothing(tmp_path: Path) -> None:
+    federation = Federation()
+    federation.is_asked = False
+    real = federation.tell_round
+
+    def tell_and_finish(after: int) -> Response:
+        federation.is_finished = after >= 1
+        return real(after)
+
+    federation.tell_round = tell_and_finish  # type: ignore[method-assign]
+    with joined(federation, tmp_path) as (member, reports):
+        fill(member.store, 2)
+        assert take_part(member) is Ending.finished
+        assert not reports and member.store.newest_ranker() is None
+
+
+def test_it_waits_for_something_to_learn_from_while_the_round_is_open(tmp_path: Path) -> None:
+    federation = Federation()
+    polls = list[int]()
+    real = federation.tell_round
+
+    def tell_and_search(after: int) -> Response:
+        polls.append(after)
+        if polls.count(1) == 3:  # the client listens for a second round; now somebody searches
+            with Interactions(tmp_path / STORE) as store:
+                fill(store, 1)
+        return real(after)
+
+    federation.tell_round = tell_and_search  # type: ignore[method-assign]
+    with joined(federation, tmp_path) as (member, _):
+        assert take_part(member, rounds=1) is Ending.enough
+    assert polls == [0, 1, 1, 1] and len(federation.uploads) == 1
+
+
+def test_a_late_answer_frees_its_lists_for_the_next_round(tmp_path: Path) -> None:
+    federation = Federation()
+
+    def be_late_once(_: Request) -> Response:
+        federation.round, federation.on_update = 2, federation.accept
+        return no(Reason.late)
+
+    federation.on_update = be_late_once
+    with joined(federation, tmp_path) as (member, reports):
+        numbers = fill(member.store, 2)
+        assert take_part(member, rounds=1) is Ending.enough
+        assert [(r.round, r.state, r.reason) for r in reports] == [(1, REFUSED, "late"), (2, SENT, None)]
+        assert member.store.count_used() == {2: len(numbers)}
+
+
+def test_what_seems_late_but_had_arrived_counts_as_sent(tmp_path: Path) -> None:
+    """The acknowledgement was lost, and the round closed before the answer was sent again."""
+    federation = Federation()
+
+    def had_arrived(_: Request) -> Response:
+        federation.last = {"round": 1, "outcome": "closed"}
+        federation.is_finished = True
+        return no(Reason.late)
+
+    federation.on_update = had_arrived
+    with joined(federation, tmp_path) as (member, _):
+        fill(member.store, 2)
+        assert take_part(member) is Ending.finished
+        assert [a.state for a in member.store.list_answers()] == [SENT] and member.store.count_used() == {1: 2}
+
+
+def test_an_abandoned_round_frees_its_lists(tmp_path: Path) -> None:
+    federation = Federation()
+
+    def accept_and_abandon(request: Request) -> Response:
+        response = federation.accept(request)
+        federation.last, federation.on_update = {"round": 1, "outcome": "abandoned"}, federation.accept
+        return response
+
+    federation.on_update = accept_and_abandon
+    with joined(federation, tmp_path) as (member, reports):
+        fill(member.store, 2)
+        assert take_part(member, rounds=2) is Ending.enough
+        states = [(r.round, r.state, r.reason) for r in reports]
+        assert states == [(1, SENT, None), (1, REFUSED, "abandoned"), (2, SENT, None)]
+        assert member.store.count_used() == {2: 2}
+
+
+@pytest.mark.parametrize("reason", [Reason.norm, Reason.shape, Reason.answered, Reason.weight])
+def test_an_answer_that_is_wrong_is_not_tried_with_the_same_lists_again(tmp_path: Path, reason: Reason) -> None:
+    federation = Federation()
+
+    def refuse_once(request: Request) -> Response:
+        federation.accept(request)
+        federation.on_update = federation.accept
+        return no(reason)
+
+    federation.on_update = refuse_once
+    with joined(federation, tmp_path) as (member, reports):
+        fill(member.store, 3)
+        assert take_part(member, rounds=1) is Ending.enough
+        assert [r.reason for r in reports] == [str(reason), None]
+        assert member.store.count_used() == {1: 2, 2: 1}
+
+
+def test_what_waits_in_the_outbox_is_sent_first_the_same_bytes(tmp_path: Path) -> None:
+    federation = Federation()
+    with joined(federation, tmp_path) as (member, _):
+        numbers = fill(member.store, 3)
+        member.store.commit_answer(Answer(1, b"8 bytes.", 1.0, ""), numbers[:1])  # and then the client was killed
+        assert take_part(member, rounds=1) is Ending.enough
+        assert federation.uploads[0].body == b"8 bytes."
+        assert [a.state for a in member.store.list_answers()] == [SENT, SENT]
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "said"),
+    [
+        (Reason.agreement, AgreementChangedError, "agreement has changed since this client joined"),
+        (Reason.credential, ValueError, "does not know this client any more"),
+        (Reason.version, ValueError, "speaks another version of the wire: update hushrank"),
+    ],
+)
+def test_some_answers_end_it_and_keep_what_waits(
+    tmp_path: Path, reason: Reason, error: type[Exception], said: str
+) -> None:
+    federation = Federation()
+    federation.on_update = lambda _: no(reason)
+    with joined(federation, tmp_path) as (member, _):
+        fill(member.store, 1)
+        with pytest.raises(error, match=said):
+            take_part(member)
+        assert [a.state for a in member.store.list_answers()] == [WAITING] and member.store.count_used() == {1: 1}
+
+
+def test_every_answer_is_paid_before_it_is_sent(tmp_path: Path) -> None:
+    federation = Federation(SOUND)
+    real = federation.accept
+
+    def count_entries(request: Request) -> Response:
+        entries = read_ledger(tmp_path / "ledger.jsonl").entries
+        assert [entry.round for entry in entries] == list(range(1, len(federation.uploads) + 1))
+        return real(request)
+
+    federation.on_update = count_entries
+    with joined(federation, tmp_path) as (member, reports):
+        assert take_part(member) is Ending.finished
+        assert [len(r.ledger.entries) for r in reports if r.ledger] == [1, 2, 3]
+    assert "Hushrank-Weight" not in federation.uploads[0].headers
+
+
+def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> None:
+    federation = Federation(TRIES)
+    price = make_learning(TRIES).price
+    assert price is not None
+    with joined(federation, tmp_path, epsilon=1.5 * price.ratio * price.times) as (member, reports):
+        member = search_when_asked(member)
+        assert take_part(member) is Ending.budget
+        assert [r.state for r in reports] == [SENT]
+        assert member.store.membership().state == "left"  # type: ignore[union-attr]
+    with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
+        with pytest.raises(ValueError, match=r"has left its federation\. To join again"):
+            join_federation(store, way_to(url), token="t" * 43)
+        assert not requests
+
+
+def search_when_asked(member: Member) -> Member:
+    """A person who searches twice for each new ranker, once in each direction."""
+    from dataclasses import replace
+
+    from hushrank.live.searching import show_list
+
+    def search(_: Any) -> None:
+        for _ in range(2):
+            shown = show_list(member.learning, member.store, np.eye(2))
+            member.store.click(shown.number, 0)
+            member.store.finish(shown.number)
+
+    return replace(member, search=search)
+
+
+def test_a_trial_keeps_its_seed_and_its_answer_is_twelve_bytes(tmp_path: Path) -> None:
+    federation = Federation(TRIES)
+    with joined(federation, tmp_path) as (member, _):
+        member = search_when_asked(member)
+        seeds = [ranker.seed for _ in range(2) if (ranker := client.fetch_ranker(member, 1)) is not None]
+        assert take_part(member, rounds=1) is Ending.enough
+        (answer,) = member.store.list_answers()
+        assert len(answer.body) == 12 and seeds == 2 * [int.from_bytes(answer.body[:4], "little")]
+
+
+def test_a_ledger_that_was_rolled_back_is_noticed(tmp_path: Path) -> None:
+    federation = Federation(SOUND)
+    federation.accepted_updates = 1
+    with joined(federation, tmp_path) as (member, _), pytest.raises(LedgerError, match="was rolled back"):
+        take_part(member)
+    assert not federation.uploads
+
+
+def test_stopped_while_it_waits_it_loses_nothing(tmp_path: Path) -> None:
+    federation = Federation()
+    federation.round = 0  # nothing is open
+    with joined(federation, tmp_path) as (member, _):
+        threading.Timer(0.1, member.way.stop.set).start()
+        with pytest.raises(StoppedError):
+            take_part(member)
+
+
+def test_joining_again_is_the_same_client_and_needs_no_token(tmp_path: Path, way_to: WayTo) -> None:
+    federation = Federation()
+    with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
+        with pytest.raises(ValueError, match="is new to this device: ask whoever runs it for a token"):
+            join_federation(store, way_to(url))
+        ways = [way_to(url) for _ in range(2)]
+        assert [join_federation(store, way, token=token) for way, token in zip(ways, ("a", None), strict=True)]
+        assert ways[0].credential == ways[1].credential and len(ways[0].credential or "") == 43
+        assert len([r for r in requests if r.path == "/v1/enrol"]) == 1
+
+
+def test_a_credential_is_kept_before_it_is_sent(tmp_path: Path, way_to: WayTo) -> None:
+    """The server took the token, but its answer was lost."""
+    federation = Federation()
+    answers = iter([Response(502)])
+    real = Federation.__call__
+
+    def lose_the_first(request: Request) -> Response:
+        response = real(federation, request)
+        return next(answers, response) if request.path == "/v1/enrol" else response
+
+    with serving(lose_the_first) as (url, _), Interactions(tmp_path / STORE) as store:
+        stop = Stop()
+        way = way_to(url, stop=stop, tell=lambda _: stop.set())
+        assert join_federation(store, way, token="a") == AGREEMENT
+        assert federation.tokens == {"a": f"Bearer {way.credential}"}
+        with Interactions(tmp_path / "other") as other, pytest.raises(ValueError, match="does not know this token"):
+            join_federation(other, way_to(url), token="a")
+
+
+def test_changed_terms_are_refused_and_named(tmp_path: Path, way_to: WayTo) -> None:
+    federation = Federation(SOUND)
+    with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
+        join_federation(store, way_to(url), token="a")
+        federation.agreement = make_agreement(
+            "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=1.0, n_clients=2, rounds=3
+        )
+        before = len(requests)
+        with pytest.raises(AgreementChangedError, match=r"\(noise_multiplier 2.0 -> 1.0\)\. Nothing was sent"):
+            join_federation(store, way_to(url))
+        assert [r.path for r in requests[before:]] == ["/v1/federation"]
+
+
+def test_leaving_twice_is_leaving_once(tmp_path: Path, way_to: WayTo) -> None:
+    with serving(Federation()) as (url, requests), Interactions(tmp_path / STORE) as store:
+        with pytest.raises(ValueError, match="belongs to no federation"):
+            leave_federation(store, way_to(url))
+        join_federation(store, way_to(url), token="a")
+        for _ in range(2):
+            leave_federation(store, way_to(url))
+        assert [r.path for r in requests].count("/v1/leave") == 1
+
+
+def test_two_clients_never_share_a_home(tmp_path: Path) -> None:
+    with at_work(tmp_path), pytest.raises(ValueError, match="another client is at work in"), at_work(tmp_path):
+        pass
+    with at_work(tmp_path):
+        pass
+
+
+def test_a_budget_where_nothing_is_promised_is_refused_and_one_that_is_kept_stays(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="promises no privacy: leave it out"):
+        open_account(tmp_path, AGREEMENT, "c", epsilon=1.0)
+    assert open_account(tmp_path, AGREEMENT, "c") is None
+    path = open_account(tmp_path, SOUND, "c", epsilon=20.0)
+    assert path is not None and open_account(tmp_path, SOUND, "c") == path
+    assert read_ledger(path).budget.epsilon == 20.0
+    with pytest.raises(LedgerError, match="Budgets are not changed in place"):
+        open_account(tmp_path, SOUND, "c", epsilon=21.0)
+
+
+def test_by_default_the_budget_covers_the_agreed_rounds_and_no_more(tmp_path: Path) -> None:
+    federation = Federation(SOUND)
+    with joined(federation, tmp_path) as (member, _):
+        assert take_part(member) is Ending.finished  # three rounds, as agreed
+        federation.is_finished, federation.round = False, 4
+        assert take_part(member) is Ending.budget
