@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -174,6 +174,53 @@ def write_certificate(path: Path, address: str) -> Path:
     )
     path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
     return path
+
+
+@contextmanager
+def tunnelling() -> Iterator[tuple[str, list[bytes]]]:
+    """A proxy that opens tunnels, and what it was asked for."""
+    asked = list[bytes]()
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(4096):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve(listening: socket.socket) -> None:
+        client, _ = listening.accept()
+        with client:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(4096)
+            asked.append(head)
+            host, port = head.split()[1].decode().rsplit(":", 1)
+            with socket.create_connection((host, int(port))) as server:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                back = threading.Thread(target=pump, args=(server, client))
+                back.start()
+                pump(client, server)
+                back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        yield f"http://me:pass%20word@127.0.0.1:{listening.getsockname()[1]}", asked
+        thread.join()
+
+
+def test_a_proxy_is_gone_through_and_sees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = write_certificate(tmp_path / "both.pem", "127.0.0.1")
+    with (
+        serving(in_turn(Response(body=b"ok")), certificate=certificate) as (url, requests),
+        tunnelling() as (proxy, asked),
+    ):
+        monkeypatch.setenv("https_proxy", proxy)
+        monkeypatch.setenv("no_proxy", "")
+        with Transport(url, ca=certificate, credential="secret") as way:
+            assert way.call("GET", "/", parse=whole).body == b"ok"
+    assert len(requests) == 1 and asked[0].startswith(f"CONNECT {url.removeprefix('https://')} HTTP/1.".encode())
+    assert b"secret" not in asked[0] and b"Basic bWU6cGFzcyB3b3Jk" in asked[0]  # me:pass word
 
 
 def test_a_certificate_must_be_vouched_for_and_be_the_servers(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ request of the wire may be repeated: sending one again after a lost answer chang
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ipaddress
 import json
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from hushrank.live.messages import WIRE_HEADER, WIRE_VERSION, Reason, RefusedError
 from hushrank.streams import ENTROPY, draw_uniform
@@ -205,13 +207,27 @@ def _connector(url: str, ca: Path | None) -> tuple[Callable[[], http.client.HTTP
         context = ssl.create_default_context()
         if ca is not None:
             _trust(context, ca)
-        return lambda: http.client.HTTPSConnection(host, port, context=context), prefix
+        return lambda: _connect_encrypted(host, port, context), prefix
     if not _is_loopback(host):
         raise ValueError(
             f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
             "Use https://, with --ca FILE if the server made its certificate itself."
         )
     return lambda: http.client.HTTPConnection(host, port), prefix
+
+
+def _connect_encrypted(host: str, port: int | None, context: ssl.SSLContext) -> http.client.HTTPSConnection:
+    """Straight, or through the proxy that the system names (HTTPS_PROXY): it sees where to, and nothing else."""
+    proxy = urlsplit(getproxies().get("https", ""))
+    if proxy.hostname is None or proxy_bypass(host):
+        return http.client.HTTPSConnection(host, port, context=context)
+    connection = http.client.HTTPSConnection(proxy.hostname, proxy.port or 8080, context=context)
+    headers = {}
+    if proxy.username is not None:
+        known = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
+    connection.set_tunnel(host, port or 443, headers)
+    return connection
 
 
 def _trust(context: ssl.SSLContext, ca: Path) -> None:
