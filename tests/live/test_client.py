@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from scripted_server import Request, Response, saying, serving
+from scripted_federation import ScriptedFederation, no
+from scripted_server import Request, Response, serving
 
 from hushrank.live import client, transport
-from hushrank.live.agreement import Agreement, as_json, make_agreement
+from hushrank.live.agreement import Agreement, make_agreement
 from hushrank.live.client import Ending, Member, Report, take_part
 from hushrank.live.interactions import REFUSED, SENT, STORE, WAITING, Answer, Impression, Interactions
 from hushrank.live.joining import (
@@ -26,11 +25,9 @@ from hushrank.live.joining import (
     open_account,
 )
 from hushrank.live.learning import make_learning
-from hushrank.live.messages import STATUS, Reason
-from hushrank.live.stages import ranker_of
+from hushrank.live.messages import Reason
 from hushrank.live.transport import Stop, StoppedError, Transport
 from hushrank.privacy.ledger import LedgerError, read_ledger
-from hushrank.rankers.named import pack_ranker
 
 AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
 SOUND = make_agreement(
@@ -38,66 +35,10 @@ SOUND = make_agreement(
 )
 TRIES = make_agreement("scripted", n_features=2, interactions=2, method="foltr-es", p=0.5, rounds=2)
 WayTo = Callable[..., Transport]
-ACCEPTED = saying({"accepted": True})
 
 
-class Federation:
-    """What a scripted server says: one open round, which every client is asked for."""
-
-    def __init__(self, agreement: Agreement = AGREEMENT) -> None:
-        self.agreement = agreement
-        self.round, self.closes_in_s, self.is_asked, self.is_finished = 1, 100.0, True, False
-        self.last: dict[str, Any] | None = None
-        self.accepted_updates = 0
-        self.tokens: dict[str, str] = {}  # {token: the credential that used it}
-        self.on_update: Callable[[Request], Response] = self.accept
-        self.uploads = list[Request]()
-
-    def accept(self, request: Request) -> Response:
-        """Count it, and open the next round."""
-        round = int(request.path.split("/")[3])
-        self.last, self.accepted_updates = {"round": round, "outcome": "closed"}, self.accepted_updates + 1
-        self.round, self.is_finished = round + 1, round >= 3
-        return ACCEPTED
-
-    def __call__(self, request: Request) -> Response:
-        parts = urlsplit(request.path)
-        asked = {key: value[0] for key, value in parse_qs(parts.query).items()}
-        if parts.path == "/v1/federation":
-            return saying({"agreement": as_json(self.agreement), "digest": self.agreement.digest, "wire": 1})
-        if parts.path == "/v1/enrol":
-            token, credential = json.loads(request.body)["token"], request.headers["Authorization"]
-            return (
-                saying({"accepted_updates": 0})
-                if self.tokens.setdefault(token, credential) == credential
-                else no(Reason.token)
-            )
-        if parts.path == "/v1/me":
-            return saying({"accepted_updates": self.accepted_updates, "last": self.last})
-        if parts.path == "/v1/ranker":
-            params = np.array([0.1, -0.1], np.float32)
-            origin = {"agreement": self.agreement.digest, "round": self.round}
-            if asked.get("round", str(self.round)) != str(self.round):
-                return no(Reason.round)
-            return Response(body=pack_ranker(ranker_of(self.agreement), params, origin=origin))
-        if parts.path == "/v1/round":
-            return self.tell_round(int(asked["after"]))
-        if parts.path == "/v1/leave":
-            return saying({})
-        self.uploads.append(request)
-        return self.on_update(request)
-
-    def tell_round(self, after: int) -> Response:
-        if self.is_finished:
-            return saying({"finished": True, "last": self.last})
-        if after >= self.round:
-            return Response(204)
-        news = {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": self.last}
-        return saying(news)
-
-
-def no(reason: Reason) -> Response:
-    return saying({"reason": str(reason), "detail": "no"}, STATUS[reason])
+def federation_of(agreement: Agreement = AGREEMENT) -> ScriptedFederation:
+    return ScriptedFederation(agreement)
 
 
 @pytest.fixture
@@ -113,7 +54,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def joined(federation: Federation, home: Path, **options: Any) -> Iterator[tuple[Member, list[Report]]]:
+def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterator[tuple[Member, list[Report]]]:
     """A member of the scripted federation, and what it reports."""
     reports, stop = list[Report](), Stop()
     timer = threading.Timer(60, stop.set)  # Why: a client that waits for ever fails the test instead
@@ -139,7 +80,7 @@ def fill(store: Interactions, n: int = 1, round: int = 1) -> list[int]:
 
 
 def test_it_answers_every_round_with_what_it_has_and_ends_with_the_federation(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
     with joined(federation, tmp_path) as (member, reports):
         fill(member.store, 5)
         assert take_part(member) is Ending.finished
@@ -159,21 +100,20 @@ def test_it_answers_every_round_with_what_it_has_and_ends_with_the_federation(tm
 
 
 def test_it_ends_after_as_many_rounds_as_wanted(tmp_path: Path) -> None:
-    with joined(Federation(), tmp_path) as (member, reports):
+    with joined(federation_of(), tmp_path) as (member, reports):
         fill(member.store, 9)
         assert take_part(member, rounds=2) is Ending.enough and len(reports) == 2
 
 
 def test_who_is_not_asked_does_nothing(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
     federation.is_asked = False
-    real = federation.tell_round
 
     def tell_and_finish(after: int) -> Response:
         federation.is_finished = after >= 1
-        return real(after)
+        return federation.tell_round(after)
 
-    federation.tell_round = tell_and_finish  # type: ignore[method-assign]
+    federation.on_poll = tell_and_finish
     with joined(federation, tmp_path) as (member, reports):
         fill(member.store, 2)
         assert take_part(member) is Ending.finished
@@ -181,25 +121,24 @@ def test_who_is_not_asked_does_nothing(tmp_path: Path) -> None:
 
 
 def test_it_waits_for_something_to_learn_from_while_the_round_is_open(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
     polls = list[int]()
-    real = federation.tell_round
 
     def tell_and_search(after: int) -> Response:
         polls.append(after)
         if polls.count(1) == 3:  # the client listens for a second round; now somebody searches
             with Interactions(tmp_path / STORE) as store:
                 fill(store, 1)
-        return real(after)
+        return federation.tell_round(after)
 
-    federation.tell_round = tell_and_search  # type: ignore[method-assign]
+    federation.on_poll = tell_and_search
     with joined(federation, tmp_path) as (member, _):
         assert take_part(member, rounds=1) is Ending.enough
     assert polls == [0, 1, 1, 1] and len(federation.uploads) == 1
 
 
 def test_a_late_answer_frees_its_lists_for_the_next_round(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
 
     def be_late_once(_: Request) -> Response:
         federation.round, federation.on_update = 2, federation.accept
@@ -215,7 +154,7 @@ def test_a_late_answer_frees_its_lists_for_the_next_round(tmp_path: Path) -> Non
 
 def test_what_seems_late_but_had_arrived_counts_as_sent(tmp_path: Path) -> None:
     """The acknowledgement was lost, and the round closed before the answer was sent again."""
-    federation = Federation()
+    federation = federation_of()
 
     def had_arrived(_: Request) -> Response:
         federation.last = {"round": 1, "outcome": "closed"}
@@ -230,7 +169,7 @@ def test_what_seems_late_but_had_arrived_counts_as_sent(tmp_path: Path) -> None:
 
 
 def test_an_abandoned_round_frees_its_lists(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
 
     def accept_and_abandon(request: Request) -> Response:
         response = federation.accept(request)
@@ -248,7 +187,7 @@ def test_an_abandoned_round_frees_its_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reason", [Reason.norm, Reason.shape, Reason.answered, Reason.weight])
 def test_an_answer_that_is_wrong_is_not_tried_with_the_same_lists_again(tmp_path: Path, reason: Reason) -> None:
-    federation = Federation()
+    federation = federation_of()
 
     def refuse_once(request: Request) -> Response:
         federation.accept(request)
@@ -264,7 +203,7 @@ def test_an_answer_that_is_wrong_is_not_tried_with_the_same_lists_again(tmp_path
 
 
 def test_what_waits_in_the_outbox_is_sent_first_the_same_bytes(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
     with joined(federation, tmp_path) as (member, _):
         numbers = fill(member.store, 3)
         member.store.commit_answer(Answer(1, b"8 bytes.", 1.0, ""), numbers[:1])  # and then the client was killed
@@ -284,7 +223,7 @@ def test_what_waits_in_the_outbox_is_sent_first_the_same_bytes(tmp_path: Path) -
 def test_some_answers_end_it_and_keep_what_waits(
     tmp_path: Path, reason: Reason, error: type[Exception], said: str
 ) -> None:
-    federation = Federation()
+    federation = federation_of()
     federation.on_update = lambda _: no(reason)
     with joined(federation, tmp_path) as (member, _):
         fill(member.store, 1)
@@ -294,7 +233,7 @@ def test_some_answers_end_it_and_keep_what_waits(
 
 
 def test_every_answer_is_paid_before_it_is_sent(tmp_path: Path) -> None:
-    federation = Federation(SOUND)
+    federation = federation_of(SOUND)
     real = federation.accept
 
     def count_entries(request: Request) -> Response:
@@ -310,7 +249,7 @@ def test_every_answer_is_paid_before_it_is_sent(tmp_path: Path) -> None:
 
 
 def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> None:
-    federation = Federation(TRIES)
+    federation = federation_of(TRIES)
     price = make_learning(TRIES).price
     assert price is not None
     with joined(federation, tmp_path, epsilon=1.5 * price.ratio * price.times) as (member, reports):
@@ -340,7 +279,7 @@ def search_when_asked(member: Member) -> Member:
 
 
 def test_a_trial_keeps_its_seed_and_its_answer_is_twelve_bytes(tmp_path: Path) -> None:
-    federation = Federation(TRIES)
+    federation = federation_of(TRIES)
     with joined(federation, tmp_path) as (member, _):
         member = search_when_asked(member)
         seeds = [ranker.seed for _ in range(2) if (ranker := client.fetch_ranker(member, 1)) is not None]
@@ -350,7 +289,7 @@ def test_a_trial_keeps_its_seed_and_its_answer_is_twelve_bytes(tmp_path: Path) -
 
 
 def test_a_ledger_that_was_rolled_back_is_noticed(tmp_path: Path) -> None:
-    federation = Federation(SOUND)
+    federation = federation_of(SOUND)
     federation.accepted_updates = 1
     with joined(federation, tmp_path) as (member, _), pytest.raises(LedgerError, match="was rolled back"):
         take_part(member)
@@ -358,7 +297,7 @@ def test_a_ledger_that_was_rolled_back_is_noticed(tmp_path: Path) -> None:
 
 
 def test_stopped_while_it_waits_it_loses_nothing(tmp_path: Path) -> None:
-    federation = Federation()
+    federation = federation_of()
     federation.round = 0  # nothing is open
     with joined(federation, tmp_path) as (member, _):
         threading.Timer(0.1, member.way.stop.set).start()
@@ -367,7 +306,7 @@ def test_stopped_while_it_waits_it_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_joining_again_is_the_same_client_and_needs_no_token(tmp_path: Path, way_to: WayTo) -> None:
-    federation = Federation()
+    federation = federation_of()
     with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
         with pytest.raises(ValueError, match="is new to this device: ask whoever runs it for a token"):
             join_federation(store, way_to(url))
@@ -379,12 +318,11 @@ def test_joining_again_is_the_same_client_and_needs_no_token(tmp_path: Path, way
 
 def test_a_credential_is_kept_before_it_is_sent(tmp_path: Path, way_to: WayTo) -> None:
     """The server took the token, but its answer was lost."""
-    federation = Federation()
+    federation = federation_of()
     answers = iter([Response(502)])
-    real = Federation.__call__
 
     def lose_the_first(request: Request) -> Response:
-        response = real(federation, request)
+        response = federation(request)
         return next(answers, response) if request.path == "/v1/enrol" else response
 
     with serving(lose_the_first) as (url, _), Interactions(tmp_path / STORE) as store:
@@ -397,7 +335,7 @@ def test_a_credential_is_kept_before_it_is_sent(tmp_path: Path, way_to: WayTo) -
 
 
 def test_changed_terms_are_refused_and_named(tmp_path: Path, way_to: WayTo) -> None:
-    federation = Federation(SOUND)
+    federation = federation_of(SOUND)
     with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
         join_federation(store, way_to(url), token="a")
         federation.agreement = make_agreement(
@@ -410,7 +348,7 @@ def test_changed_terms_are_refused_and_named(tmp_path: Path, way_to: WayTo) -> N
 
 
 def test_leaving_twice_is_leaving_once(tmp_path: Path, way_to: WayTo) -> None:
-    with serving(Federation()) as (url, requests), Interactions(tmp_path / STORE) as store:
+    with serving(federation_of()) as (url, requests), Interactions(tmp_path / STORE) as store:
         with pytest.raises(ValueError, match="belongs to no federation"):
             leave_federation(store, way_to(url))
         join_federation(store, way_to(url), token="a")
@@ -438,7 +376,7 @@ def test_a_budget_where_nothing_is_promised_is_refused_and_one_that_is_kept_stay
 
 
 def test_by_default_the_budget_covers_the_agreed_rounds_and_no_more(tmp_path: Path) -> None:
-    federation = Federation(SOUND)
+    federation = federation_of(SOUND)
     with joined(federation, tmp_path) as (member, _):
         assert take_part(member) is Ending.finished  # three rounds, as agreed
         federation.is_finished, federation.round = False, 4
