@@ -15,6 +15,7 @@ from hushrank.clicks.named import named_user
 from hushrank.cohort import Population
 from hushrank.evolution import Evolution, evolve
 from hushrank.experiments.observer import (
+    Guess,
     Noise,
     chance_shown,
     describe_noise,
@@ -24,7 +25,10 @@ from hushrank.experiments.observer import (
     try_mechanism,
 )
 from hushrank.experiments.reconstruction import (
+    Attempt,
+    Truth,
     Watched,
+    count_success,
     draw_round,
     leak_curve,
     measure_leak,
@@ -292,7 +296,19 @@ def test_misuse_is_refused() -> None:
         prepare_observer(wide, np.zeros(4000))
 
 
+def test_a_small_sum_hides_who_asked_but_not_what_was_asked() -> None:
+    found = measure_leak(federation(), PARAMS, n_summed=4, n_trials=20, key=KEY)
+    assert found["query_top1"] < 0.4 and found["query_of_anyone"] > 0.5
+    assert found["query_of_anyone_chance"] < 0.25  # four of 40 queries were issued: 3 standard deviations above .1
+
+
 def test_success_is_counted_over_all_clients_of_a_sum() -> None:
-    setting = federation()
-    found = measure_leak(setting, PARAMS, n_summed=2, n_trials=4, key=KEY)
-    assert 0 <= found["query_top1"] <= 1 and (8 * found["query_top1"]).is_integer()
+    def attempt(first_guess: int, *issued: int) -> Attempt:
+        nothing = np.empty(0, np.int64)
+        truths = tuple(Truth((query,), frozenset(), has_learnt=True) for query in issued)
+        return Attempt(Guess(np.array([first_guess]), nothing, nothing), truths, frozenset(), nothing)
+
+    found = count_success([attempt(7, 7, 1), attempt(2, 3, 4), attempt(5, 5, 5)], n_interactions=1)
+    assert found["query_top1"] == 3 / 6 and found["query_of_anyone"] == 2 / 3
+    # Held against the next round's: 7 in (3, 4), 2 in (5, 5), 5 in (7, 1).
+    assert found["query_of_anyone_chance"] == found["query_top1_chance"] == 0.0

@@ -10,9 +10,9 @@ span of the differences of *one* query's shown documents, a small part of featur
    the residual outside the span, long lists (which span everything) being charged for what else they could explain.
    Each other interaction in the same upload adds the mean of all S_q. Where clients scale their weights down to a norm,
    an upload holds an unknown multiple of the weights w that everybody knows: that adds w w'.
-2. *Noise.* The observer knows the mechanism, so it tries it on empty updates. If the noise has about one size, it is
-   taken as normal. If it is mostly tiny and seldom large, as a share of Gamma noise is, each coordinate gets a size of
-   its own out of those seen, by expectation and maximisation for each query.
+2. *Noise.* The observer knows the mechanism, so it tries it on small updates of its own. If the noise has about one
+   size, it is taken as normal. If it is mostly tiny and seldom large, as a share of Gamma noise is, each coordinate
+   gets a size of its own out of those seen, by expectation and maximisation for each query.
 3. *Clicks.* The a_i of the guessed query by sparse Bayesian regression [tipping2001]; those clearly above 0 are clicks.
 
 Shapes: Q queries, p parameters (= features), n documents of one query.
@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hushrank.streams import fold_in, stream
+from hushrank.streams import draw_normal, fold_in, stream
 from hushrank.types import Array, DenseUpdate, QuerySet
 
 _TAU = 0.1  # about how large a^2 is
@@ -35,6 +35,7 @@ _MOST_BYTES = 4 * 10**9
 _UNEVEN = 2.0  # noise of more than this many times its typical size on average is not of one size (Laplace: 1.4)
 _N_SIZES, _N_STEPS = 24, 16  # sizes of uneven noise, and steps until they fit
 _SPARSE_STEPS = 25
+_SMALL = 1e-5  # numbers of an update that no mechanism clips
 
 
 class HasDelta(Protocol):
@@ -48,7 +49,7 @@ class HasDelta(Protocol):
 class Noise:
     """How large the noise of a coordinate is: one of these sizes, with these chances."""
 
-    sizes: Array  # [K] standard deviations, ascending; 0: none but that of rounding
+    sizes: Array  # [K] standard deviations, ascending; 0: none but that of float32
     chances: Array  # [K]
 
 
@@ -133,12 +134,13 @@ def chance_shown(scores: Array, k: int) -> Array:
 def try_mechanism(
     protect: Callable[..., HasDelta], n_params: int, *, n_clients: int = 1, n_interactions: int = 1, key: Array
 ) -> Noise:
-    """The noise that the mechanism adds to the sum of n_clients, found by running it on updates of zeros."""
-    empty = DenseUpdate(np.zeros(n_params, np.float32), n_interactions)
+    """What the mechanism adds to the sum of n_clients, noise and rounding, found by running it on small updates."""
     drawn = np.zeros((max(4, 64 // n_clients), n_params))
     for place, total in enumerate(drawn):
-        for own in fold_in(stream(key, place), np.arange(n_clients)):
-            total += protect(empty, key=own).delta
+        keys = fold_in(stream(key, place), np.arange(n_clients))
+        small = (_SMALL * draw_normal(keys, n_params)).astype(np.float32)
+        for own, delta in zip(keys, small, strict=True):
+            total += protect(DenseUpdate(delta, n_interactions), key=own).delta - delta
     return describe_noise(drawn)
 
 

@@ -263,13 +263,13 @@ def _attempt(federation: Federation, params: Array, guessed: Guess, truths: tupl
 def count_success(attempts: Sequence[Attempt], *, n_interactions: int) -> dict[str, float]:
     """Shares of clients whose query was guessed, and precision, recall and F1 of the guessed documents over all.
 
-    query_top1: the first guess is one of the client's queries. query_recall: the client's queries among as many first
-    guesses as it had interactions. Where the query is told, the documents are the first client's of that query.
+    query_top1: the first guess is one of the client's queries. query_of_anyone: it is one of any client's in the sum.
+    query_recall: the client's queries among as many first guesses as it had interactions. Where the query is told, the
+    documents are the first client's of that query.
     """
+    after = [*attempts[1:], attempts[0]]
     pairs = [(attempt.guess, truth) for attempt in attempts for truth in attempt.truths]
-    shifted = [
-        (a.guess, truth) for a, b in zip(attempts, [*attempts[1:], attempts[0]], strict=True) for truth in b.truths
-    ]
+    shifted = [(a.guess, truth) for a, b in zip(attempts, after, strict=True) for truth in b.truths]
     learnt = [pair for pair in pairs if pair[1].has_learnt]
     found = _count_documents((guessed.clicked, truth.clicked) for guessed, truth in pairs)
     by_chance = _count_documents((guessed.clicked, truth.clicked) for guessed, truth in shifted)
@@ -280,6 +280,8 @@ def count_success(attempts: Sequence[Attempt], *, n_interactions: int) -> dict[s
         "query_top1": _share_named(pairs, 1),
         "query_top1_if_learnt": _share_named(learnt, 1),
         "query_top1_chance": _share_named(shifted, 1),
+        "query_of_anyone": _share_of_anyone(zip(attempts, attempts, strict=True)),
+        "query_of_anyone_chance": _share_of_anyone(zip(attempts, after, strict=True)),
         "query_recall": float(np.mean([_recall(g, truth, n_interactions) for g, truth in pairs])),
         **{f"clicked_{name}": value for name, value in found.items()},
         "clicked_f1_chance": by_chance["f1"],
@@ -292,6 +294,12 @@ def _share_named(pairs: Sequence[tuple[Guess, Truth]], n: int) -> float:
     """How often one of the first n guesses is right; 0 of no pairs."""
     right = [bool(set(guessed.queries[:n].tolist()) & set(truth.queries)) for guessed, truth in pairs]
     return float(np.mean(right)) if right else 0.0
+
+
+def _share_of_anyone(pairs: Iterable[tuple[Attempt, Attempt]]) -> float:
+    """How often the first guess of an attempt is a query of any client of the other one."""
+    right = [bool(set(a.guess.queries[:1].tolist()) & {q for t in b.truths for q in t.queries}) for a, b in pairs]
+    return float(np.mean(right))
 
 
 def _recall(guessed: Guess, truth: Truth, n: int) -> float:
