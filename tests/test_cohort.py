@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hushrank.cohort import Population, answers, check_drawn, sample_cohort, sample_ids
+from hushrank.cohort import Population, Quorum, answers, check_drawn, count_lost, sample_cohort, sample_ids
 from hushrank.streams import Purpose, draw_bits, seed_key, stream
 from hushrank.types import Client
 
@@ -98,6 +98,23 @@ def test_updates_get_lost_at_the_rate_of_the_dropout() -> None:
     n, population = 1500, Population(1500, dropout=0.3)
     arrived = np.mean([answers(population, KEY, 1, Client(c, 4)) for c in range(n)])
     assert arrived == pytest.approx(0.7, abs=4 * np.sqrt(0.3 * 0.7 / n))
+
+
+def test_a_quorum_is_a_number_or_more_than_two_thirds_whichever_is_more() -> None:
+    assert [Quorum().needed(n) for n in (0, 10)] == [1, 1] and Quorum(0).needed(10) == 0
+    assert [Quorum(2, is_most=True).needed(n) for n in (0, 2, 3, 10, 100)] == [2, 2, 3, 7, 67]
+    assert Quorum(80, is_most=True).needed(100) == 80
+    assert Quorum(2, is_most=True).needed(np.array([3, 100])).tolist() == [3, 67]
+
+
+def test_lost_rounds_are_those_in_which_too_few_answer() -> None:
+    population = Population(10, cohort=6, dropout=0.4, sampling="poisson")
+    answered = [
+        sum(answers(population, KEY, round, client) for client in sample_cohort(population, KEY, round))
+        for round in range(1, 31)
+    ]
+    assert count_lost(population, Quorum(4), KEY, 30) == sum(n < 4 for n in answered) > 0
+    assert count_lost(population, Quorum(0), KEY, 30) == 0
 
 
 def test_nobody_is_lost_without_dropout_and_nearly_everybody_near_certainty() -> None:

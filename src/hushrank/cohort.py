@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +75,12 @@ class Quorum:
     """How many answers a round needs. With fewer it is lost: the ranker stays as it is."""
 
     least: int = 1  # 0: a round whose noise must come even where nobody answers
+    is_most: bool = False  # and more than two thirds of those asked: the threshold of a secure sum
+
+    def needed(self, n_asked: Any) -> Any:
+        """Of so many clients. (Numbers, NumPy or JAX arrays alike: only operators are used.)"""
+        more = (2 * n_asked // 3 + 1 - self.least) * self.is_most
+        return self.least + more * (more > 0)
 
 
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
@@ -93,6 +100,15 @@ def sample_ids(population: Population, key: Array, round: int) -> Array:
         check_drawn(population, len(drawn))
         return drawn
     return np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+
+
+def count_lost(population: Population, quorum: Quorum, key: Array, rounds: int) -> int:
+    """Of a training's rounds, those in which too few answer."""
+    lost = 0
+    for round in range(1, rounds + 1):
+        asked = sample_ids(population, key, round)
+        lost += int(np.sum(answer_mask(population, key, round, asked)) < quorum.needed(len(asked)))
+    return lost
 
 
 def check_drawn(population: Population, n_drawn: int) -> None:

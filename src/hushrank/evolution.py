@@ -63,9 +63,11 @@ class Evolution:
         draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
         return privatise_reward(raw, self.finite.values, p=self.p, draws=draws)
 
-    def combine(self, messages: Sequence[RewardMessage], *, n_params: int, key: Array | None = None) -> Array:
-        """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key."""
-        del key
+    def combine(
+        self, messages: Sequence[RewardMessage], *, n_params: int, key: Array | None = None, round: int | None = None
+    ) -> Array:
+        """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key and the round."""
+        del key, round
         return es_aggregate(messages, n_params=n_params, sigma=self.sigma)
 
 

@@ -55,7 +55,7 @@ class Federation:
     attack: str | None = None  # what malicious clients send instead
     n_malicious: int = 0  # the clients with the lowest ids
     aggregation: str = "mean"
-    combine: Callable[..., Array] | None = None  # (messages, n_params=, key=) -> [n_params]; None: `aggregation`
+    combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: `aggregation`
     quorum: Quorum = Quorum()  # noqa: RUF009 - frozen: answers without which a round is lost
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
@@ -76,14 +76,13 @@ def run_round(
         for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
         if arrived
     ]
-    if sum(message.weight > 0 for message in sent) < federation.quorum.least:
+    if sum(message.weight > 0 for message in sent) < federation.quorum.needed(len(cohort)):
         return state, params, online
     if federation.attack is not None:
         is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])
         sent = attack_by(federation.attack, sent, is_malicious, params, key=stream(key, Purpose.ATTACK, round))
     combine = federation.combine or partial(aggregate_by, federation.aggregation)
-    noise_key = stream(key, Purpose.SERVER_NOISE, round)
-    combined = combine(sent, n_params=len(params), key=noise_key).astype(params.dtype)
+    combined = combine(sent, n_params=len(params), key=key, round=round).astype(params.dtype)
     return (*federation.server_step(state, params, combined), online)  # Federated averaging [fpdgd, Algorithm 2]
 
 

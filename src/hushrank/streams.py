@@ -44,6 +44,7 @@ class Purpose(IntEnum):
     PERTURB = 13  # that perturbation, under the word as key: part of the wire version
     PRIVATISE = 14  # randomised responses and noise on what a client sends
     SERVER_NOISE = 15  # noise that the server adds to a sum
+    MASK = 16  # the secrets of a client in a simulated secure sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from hushrank.privacy.secure_messages import (
     SealedShares,
     SumConfig,
     Survivors,
+    count_sent_bytes,
     usual_threshold,
 )
 from hushrank.privacy.secure_server import (
@@ -384,3 +385,25 @@ def test_a_seal_opens_with_its_key_only() -> None:
     assert unseal(key, seal(key, b"two shares")) == b"two shares"
     with pytest.raises(ValueError, match="refused"):
         unseal(other, seal(key, b"two shares"))
+
+
+def test_the_bytes_that_a_client_sends_are_those_of_its_messages() -> None:
+    """Ids 8, keys and commitment 32 each, sealed shares 82, words 4, shares 33."""
+    sent: dict[int, int] = {}
+
+    def count(value: Any) -> int:
+        if isinstance(value, bytes):
+            return len(value)
+        if isinstance(value, np.ndarray):
+            return int(value.nbytes)
+        if isinstance(value, tuple):
+            return sum(map(count, value))
+        return 8 if isinstance(value, int) else sum(count(getattr(value, name)) for name in value.__slots__)
+
+    def watch(_: Phase, message: Any) -> None:
+        if hasattr(message, "client_id"):
+            sent[message.client_id] = sent.get(message.client_id, 0) + count(message)
+
+    values = {i: np.zeros(5) for i in range(6)}
+    run_secure_sum(values, config_for(6), entropy={i: entropy_of(i) for i in values}, lost={2: Phase.MASK}, watch=watch)
+    assert {sent[i] for i in sent if i != 2} == {count_sent_bytes(6, 5)}

@@ -17,9 +17,11 @@ def aggregation_names() -> tuple[str, ...]:
     return (STREAMED, *RULES)
 
 
-def aggregate_by(name: str, updates: Sequence[PrivateUpdate], *, n_params: int, key: Array | None = None) -> Array:
-    """[n_params] one update of those that arrived. Nothing is drawn, whatever the key."""
-    del key
+def aggregate_by(
+    name: str, updates: Sequence[PrivateUpdate], *, n_params: int, key: Array | None = None, round: int | None = None
+) -> Array:
+    """[n_params] one update of those that arrived. Nothing is drawn, whatever the key and the round."""
+    del key, round
     if name == STREAMED:
         return mean_aggregate(updates, n_params=n_params)
     combined = RULES[name](np.stack([u.delta for u in updates]), np.array([u.weight for u in updates]))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
 from hushrank.engine.kernel import learn_clients
 from hushrank.engine.noise import local_norms, mean_noise
 from hushrank.engine.plan import Cell, Plan
+from hushrank.engine.secure_words import Cohort, Work, average_words, no_words, secure_block
 from hushrank.engine.setting import Method, Setting
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array
@@ -31,9 +31,10 @@ _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a 
 def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     """`advance(state, first, n)`: the state after n rounds, and what they showed."""
     fixed = [_fixed_arguments(setting, cell) for cell in plan.cells]
-    work = evolution_block(setting.method) if setting.method.evolution else learning_block(setting.method)
-    keys = [cell_key(setting, cell) for cell in plan.cells]
     method = setting.method
+    work = evolution_block(method) if method.evolution else learning_block(method)
+    work = work if method.secure_sum is None else secure_block(work, method.secure_sum)
+    keys = [cell_key(setting, cell) for cell in plan.cells]
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
@@ -43,22 +44,14 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
             run: Callable[..., Iterable[Any]] = pool.map if threads > 1 else map
             for i in range(n):
                 cohorts = [gather_cohort(method, key, first + i) for key in keys]
-                totals, quality[i] = _learn(work, fixed, keys, cohorts, state.params, first + i, run)
+                totals = np.zeros_like(state.params) if method.secure_sum is None else no_words(method, len(fixed))
+                quality[i] = _learn(work, totals, fixed, keys, cohorts, state.params, first + i, run)
                 searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
-                noises = [mean_noise(method, key, first + i) for key in keys]
-                state = _take_step(method, state, totals, cohorts, noises)
+                average = _average if method.secure_sum is None else average_words
+                state = _take_step(method, state, average(method, totals, cohorts, keys, first + i), cohorts)
         return state, Seen(quality, searches)
 
     return advance
-
-
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """The clients of one cell in one round."""
-
-    ids: Array  # [n]
-    n_interactions: Array  # [n]
-    weights: Array  # [n] float32, 0 for those whose update never arrives
 
 
 def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
@@ -78,9 +71,6 @@ def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
     queries = (train.features, train.grades, train.starts[:-1], train.lengths, ideals)
     person = tuple(np.array(part, np.float32) for part in (table.examine, table.click, table.stop))
     return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), *person)
-
-
-Work: TypeAlias = Callable[..., tuple[Array, float]]  # (params, *fixed, key, round, ids, n, weights) -> (sum, quality)
 
 
 def learning_block(method: Method) -> Work:
@@ -103,9 +93,16 @@ def evolution_block(method: Method) -> Work:
 
 
 def _learn(
-    work: Work, fixed: list[Any], keys: list[Array], cohorts: list[Cohort], params: Array, round: int, run: Any
-) -> tuple[Array, Array]:
-    """[C, p] the weighted sum of updates, and [C] the mean nDCG of what was shown."""
+    work: Work,
+    totals: Array,
+    fixed: list[Any],
+    keys: list[Array],
+    cohorts: list[Cohort],
+    params: Array,
+    round: int,
+    run: Any,
+) -> Array:
+    """Adds the weighted sum of each cell's updates to totals [C, ...]; [C] the mean nDCG of what was shown."""
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
 
     def learn_block(task: tuple[int, int]) -> tuple[Array, float]:
@@ -114,26 +111,31 @@ def _learn(
         clients = (cohort.ids[part], cohort.n_interactions[part], cohort.weights[part])
         return work(params[cell], *fixed[cell], keys[cell], round, *clients)
 
-    totals, quality = np.zeros_like(params), np.zeros(len(cohorts))
+    quality = np.zeros(len(cohorts))
     for (cell, _), (total, shown) in zip(tasks, run(learn_block, tasks), strict=True):
         totals[cell] += total
         quality[cell] += shown
-    return totals, quality / [max(len(cohort.ids), 1) for cohort in cohorts]
+    return quality / [max(len(cohort.ids), 1) for cohort in cohorts]
 
 
-def _take_step(method: Method, state: State, totals: Array, cohorts: list[Cohort], noises: list[Array | None]) -> State:
-    """The server's step in every cell that heard from enough clients."""
+def _average(method: Method, totals: Array, cohorts: list[Cohort], keys: list[Array], round: int) -> Array:
+    """[C, p] float32 the mean of each cell, with its noise; a central batch is no mean."""
     if method.batch is not None:
-        return State(state.params + totals, state.server)
+        return totals
     weights = np.array([cohort.weights.sum() for cohort in cohorts])
     shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
     means = (totals / shares[:, None]).astype(np.float32)
-    means += np.stack(
-        [np.zeros_like(mean) if noise is None else noise for mean, noise in zip(means, noises, strict=True)]
-    )
+    if method.protection is not None:
+        means += np.stack([mean_noise(method, key, round) for key in keys])
+    return means
+
+
+def _take_step(method: Method, state: State, means: Array, cohorts: list[Cohort]) -> State:
+    """The server's step in every cell that heard from enough clients."""
+    if method.batch is not None:
+        return State(state.params + means, state.server)
     server, params = method.server_step(state.server, state.params, means)
-    answered = np.array([np.count_nonzero(cohort.weights) for cohort in cohorts])
-    heard = answered[:, None] >= method.quorum.least
+    heard = np.array([[cohort.n_answered >= method.quorum.needed(len(cohort.ids))] for cohort in cohorts])
     kept = [
         np.where(heard, new, old).astype(old.dtype)
         for new, old in zip((params, *server), (state.params, *state.server), strict=True)

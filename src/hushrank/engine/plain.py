@@ -70,4 +70,8 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
     )
     if method.protection is not None:
         federation = protect(federation, method.protection)
+    if method.secure_sum is not None:
+        from hushrank.secure_mean import hide_updates  # Why here: only this needs the package cryptography
+
+        federation = hide_updates(federation, method.protection, method.secure_sum)
     return federation if method.evolution is None else evolve(federation, method.evolution)

@@ -32,10 +32,12 @@ from hushrank.engine.gather import (
     initial_state,
 )
 from hushrank.engine.local import DRAWS, Rows, learn_locally
-from hushrank.engine.noise import mean_noise
+from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.privacy.laplace import PaperNoise
+from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 
@@ -57,6 +59,7 @@ class Sums(NamedTuple):
     mean: MeanState  # [C, p] weighted sum of what arrived, [C, 1] weights
     answered: Any  # [C, 1] how many arrived
     seen: Seen
+    n_outside: Any  # numbers beyond the range of a secure sum
 
 
 def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
@@ -69,23 +72,30 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
     def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
         numbers = jax.device_put((np.int32(first), np.int32(n), draw_noise(setting, plan, first, n)), place)
-        new, seen, n_drawn = program(queries, cells, jax.device_put(state, place), *numbers)
+        new, seen, n_drawn, n_outside = program(queries, cells, jax.device_put(state, place), *numbers)
         if setting.method.population.is_poisson:
             check_drawn(setting.method.population, int(n_drawn))
+        if setting.method.secure_sum is not None:
+            setting.method.secure_sum.check_range(int(n_outside))
         return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
 
     return advance
 
 
 def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
-    """[CHUNK, C, p] of each round's mean, drawn on the host as the plain round draws it; None without protection."""
-    method = setting.method
+    """[CHUNK, C, p] of each round's mean, or int32 of its secure sum, drawn on the host as the plain round draws it;
+    None without protection."""
+    method, format = setting.method, setting.method.secure_sum
     if method.protection is None:
         return None
     keys = [cell_key(setting, cell) for cell in plan.cells]
-    noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32)
+    noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32 if format is None else np.int32)
     for i in range(n):
-        noise[i] = [mean_noise(method, key, first + i) for key in keys]
+        for cell, key in enumerate(keys):
+            if format is None:
+                noise[i, cell] = mean_noise(method, key, first + i)
+            else:
+                noise[i, cell] = noise_steps(method, format, key, first + i).astype(np.int32)
     return noise
 
 
@@ -116,51 +126,75 @@ def compile_program(
 def without_amount(method: Method) -> Method:
     """The method for which one program serves all amounts of noise, which come from the host."""
     protection = method.protection
-    if isinstance(protection, PaperNoise):
+    if isinstance(protection, PaperNoise) and method.secure_sum is None:
         return replace(method, protection=replace(protection, epsilon=1.0))
-    if protection is None or protection.noise_multiplier == 0:
-        return method
+    if not isinstance(protection, NoisySum) or protection.noise_multiplier == 0 or method.secure_sum is not None:
+        return method  # Why the last: a secure sum's range follows from the noise
     return replace(method, protection=replace(protection, noise_multiplier=1.0))
 
 
 def run_rounds(
     method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any, noise: Any
-) -> tuple[State, Seen, Any]:
+) -> tuple[State, Seen, Any, Any]:
     """n rounds in a row; twin of a loop over `round.run_round`. noise [CHUNK, C, p] or None.
 
-    Last the size of the largest cohort that was drawn, for which there may have been no room.
+    Last what the host refuses: the size of the largest cohort that was drawn, for which there may have been no room,
+    and how many numbers were beyond the range of a secure sum.
     """
 
-    def body(i: Any, carry: tuple[State, Seen, Any]) -> tuple[State, Seen, Any]:
+    def body(i: Any, carry: tuple[State, Seen, Any, Any]) -> tuple[State, Seen, Any, Any]:
         own = None if noise is None else noise[i]
         cohort = sample_cohort(method, shape, cells, first + i)
-        state, seen = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
+        state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
         recorded = jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
-        return state, recorded, jnp.maximum(carry[2], cohort.n.max())
+        return state, recorded, jnp.maximum(carry[2], cohort.n.max()), carry[3] + n_outside
 
     # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
     nothing = Seen(jnp.zeros((CHUNK, shape.n_cells)), jnp.zeros((CHUNK, shape.n_cells), jnp.int32))
-    return lax.fori_loop(0, n, body, (state, nothing, jnp.int32(0)))
+    return lax.fori_loop(0, n, body, (state, nothing, jnp.int32(0), jnp.int32(0)))
 
 
 def run_round(
     method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any, cohort: Drawn, noise: Any
-) -> tuple[State, Seen]:
-    """One round of every cell; noise [C, p] of its mean, or None."""
+) -> tuple[State, Seen, Any]:
+    """One round of every cell; noise [C, p] of its mean or secure sum, or None. Last: numbers beyond its range."""
     times = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums, a mean divides
 
-    def update(i: Any, carry: tuple[State, Seen]) -> tuple[State, Seen]:
-        state, before = carry
+    def update(i: Any, carry: tuple[State, Seen, Any]) -> tuple[State, Seen, Any]:
+        state, before, n_outside = carry
         sums = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
-        combined = mean_finish(sums.mean) if method.divisor is None else sums.mean.total / method.divisor
-        combined = times * combined if noise is None else combined + noise
+        if method.secure_sum is None:
+            combined = finish_mean(method, sums.mean)
+            combined = times * combined if noise is None else combined + noise
+        else:
+            combined = finish_mean(method, open_sum(method.secure_sum, sums.mean, noise))
         server, params = method.server_step(state.server, state.params, combined)
-        is_heard = sums.answered >= method.quorum.least
+        is_heard = sums.answered >= method.quorum.needed(cohort.n)[:, None]
         moved = jax.tree.map(partial(jnp.where, is_heard), State(params, server), state)
         quality = before.quality + sums.seen.quality / method.updates_per_round
-        return moved, Seen(quality, before.searches + sums.seen.searches)
+        return moved, Seen(quality, before.searches + sums.seen.searches), n_outside + sums.n_outside
 
-    return _repeat(method.updates_per_round, update, (state, _nothing_seen(shape)))
+    return _repeat(method.updates_per_round, update, (state, _nothing_seen(shape), jnp.int32(0)))
+
+
+def finish_mean(method: Method, mean: MeanState) -> Any:
+    return mean_finish(mean) if method.divisor is None else mean.total / method.divisor
+
+
+def open_sum(format: SumFormat, mean: MeanState, noise: Any) -> MeanState:
+    """The weighted sum that whole numbers modulo 2^32 stand for; noise [C, p] in such numbers, or None."""
+    words = mean.total if noise is None else mean.total + noise
+    return MeanState(words.astype(jnp.float32) * format.step, mean.weight)
+
+
+def add_words(format: SumFormat, delta: Any, weight: Any) -> tuple[Any, Any]:
+    """[C, p] int32, twin of `SumFormat.add` for updates [C, b, p] of weights [C, b]; and how many are out of range.
+
+    Exact: a float32 number over a power of two is one, rounded too, and 32-bit sums wrap as the protocol's do.
+    """
+    steps = jnp.rint(delta / format.step).astype(jnp.int32)
+    n_outside = jnp.sum(~(jnp.abs(delta) <= format.largest) & (weight > 0)[..., None], dtype=jnp.int32)
+    return jnp.sum(weight.astype(jnp.int32)[..., None] * steps, axis=1, dtype=jnp.int32), n_outside
 
 
 def _nothing_seen(shape: Shape) -> Seen:
@@ -237,14 +271,20 @@ def aggregate_share(
         searches = rows.n_interactions.reshape(ids.shape)
         each = jnp.minimum(searches, 1) if method.counts_alike else searches
         weight = jnp.where(answers(method, cells, ids, round), each, 0)
-        total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
+        if method.secure_sum is None:
+            total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
+            n_outside = jnp.int32(0)
+        else:
+            total, n_outside = add_words(method.secure_sum, delta.reshape(*ids.shape, -1), weight)
         mean = MeanState(sums.mean.total + total, sums.mean.weight + weight.sum(axis=1, keepdims=True))
         shown = quality.reshape(ids.shape).sum(axis=1) / jnp.maximum(cohort.n, 1)
         seen = Seen(sums.seen.quality + shown, sums.seen.searches + searches.sum(axis=1))
-        return Sums(mean, sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32), seen)
+        answered = sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32)
+        return Sums(mean, answered, seen, sums.n_outside + n_outside)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
-    start = Sums(MeanState(jnp.zeros_like(params), nobody), nobody, _nothing_seen(shape))
+    nothing = jnp.zeros(params.shape, jnp.float32 if method.secure_sum is None else jnp.int32)
+    start = Sums(MeanState(nothing, nobody), nobody, _nothing_seen(shape), jnp.int32(0))
     sums: Sums = _repeat(shape.n_blocks, add_block, start)
     return sums
 

@@ -10,6 +10,7 @@ from hushrank.cohort import Population, Quorum
 from hushrank.evolution import Evolution
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.sum_format import SumFormat
 from hushrank.protection import Protection, quorum_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -28,6 +29,7 @@ class Method:
     learning_rate: float = 0.1
     evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
     protection: Protection | None = None  # what is done to updates before and after they leave
+    secure_sum: SumFormat | None = None  # how updates are written for a secure sum; None: the server sees each of them
     attack: str | None = None
     n_malicious: int = 0
     aggregation: str = "mean"
@@ -45,7 +47,7 @@ class Method:
 
     @property
     def quorum(self) -> Quorum:
-        return quorum_of(self.protection)
+        return quorum_of(self.protection, is_secure=self.secure_sum is not None)
 
     @property
     def updates_per_round(self) -> int:
@@ -100,18 +102,9 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"aggregation={method.aggregation}"
     if method.attack is not None:
         return f"attack={method.attack}"
-    if (reason := noise_reason(method)) is not None:
-        return reason
-    return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
-
-
-def noise_reason(method: Method) -> str | None:
-    """Noise that the fast engines cannot draw as one draw for the whole sum."""
     if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
-        return "privacy=paper with unequal interactions"
-    if isinstance(method.protection, NoisySum) and method.protection.n_honest is not None:
-        return "noise that clients add"
-    return None
+        return "privacy=paper with unequal interactions"  # whose noise is not one draw for the whole sum
+    return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
 
 
 def why_not_plain(method: Method) -> str | None:

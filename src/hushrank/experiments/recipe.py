@@ -12,7 +12,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from hushrank.aggregation.compatibility import Attendance, Combination, Learner, Privacy, check_compatible
+from hushrank.aggregation.compatibility import (
+    Attendance,
+    Combination,
+    Learner,
+    Privacy,
+    Topology,
+    check_compatible,
+)
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.server_step import DEFAULT_RATES
 from hushrank.attacks.named import ATTACKS
@@ -22,6 +29,7 @@ from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
 from hushrank.privacy.laplace import VARIANTS, PaperNoise
 from hushrank.privacy.named import MODES, published_sensitivity
+from hushrank.privacy.noisy_sum import Placement
 from hushrank.privacy.renyi import check_delta, check_epsilon
 
 ClickTables = Mapping[str, Mapping[str, Any]]
@@ -62,6 +70,8 @@ class Recipe:
     aggregation: str = "mean"  # how updates become one
     attack: str | None = None  # what malicious clients send instead of what they learnt; default: everybody is honest
     n_malicious: int = 0  # how many clients do that
+    secure_sum: bool = False  # the server learns the sum of a round's updates, and no single one
+    sum_bound: float | None = None  # secure_sum without noise: largest number of an update; default 1
     privacy: str = "none"  # what protects a client: none, paper (as published) or sound (accounted over all rounds)
     epsilon: float | None = None  # paper: of a round, as published; sound: of the whole training
     delta: float | None = None  # sound: default 1e-5
@@ -69,6 +79,8 @@ class Recipe:
     mechanism: str | None = None  # sound: gaussian (default, updates clipped in L2) or laplace (in L1)
     clip_norm: float | None = None  # sound: norm that an update is clipped to; default .1
     noise_multiplier: float | None = None  # sound: noise of the sum / clip_norm; default: what epsilon needs
+    noise_at: str | None = None  # sound: who adds the noise, server (default) or clients, each a share
+    n_honest: int | None = None  # noise_at=clients: among how many clients the noise is divided
     variant: str = "paper"  # which reading of the method
     eval_every: int | None = None  # rounds between two looks at test and validation; default: a twentieth of the rounds
     repeats: int = 1  # trainings for each user and fold, each with draws of its own
@@ -110,6 +122,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "sampling": SAMPLINGS,
     "privacy": tuple(MODES),
     "mechanism": ("gaussian", "laplace", None),
+    "noise_at": (*Placement, None),
     "reward": (*REWARD_NAMES, None),
     "variant": VARIANTS,
     "normalise": ("none", "query-minmax", "standard", None),
@@ -258,7 +271,7 @@ def check_recipe(recipe: Recipe) -> None:
         value = getattr(recipe, key)
         if value is not None and value < 1:
             raise ValueError(f"{key} is {value}, must be at least 1.")
-    for key in ("learning_rate", "server_rate", "max_weight"):
+    for key in ("learning_rate", "server_rate", "max_weight", "sum_bound"):
         value = getattr(recipe, key)
         if value is not None and not 0 < value < float("inf"):
             raise ValueError(f"{key} is {value}, must be > 0.")
@@ -279,17 +292,20 @@ def check_recipe(recipe: Recipe) -> None:
     check_compatible(combination_of(recipe))
     check_evolution(recipe)
     check_protection(recipe)
+    check_sum(recipe)
 
 
 def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
-    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": Privacy.server_noise}
+    sound = Privacy.client_noise if recipe.noise_at == Placement.clients else Privacy.server_noise
+    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": sound}
     privacy = Privacy.responses if recipe.is_evolution and recipe.privacy == "paper" else modes[recipe.privacy]
     is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),
         aggregation=recipe.aggregation,
         privacy=privacy,
+        topology=Topology.secure_sum if recipe.secure_sum else Topology.direct,
         attendance=Attendance.some if is_partial else Attendance.everybody,
         attack=recipe.attack,
     )
@@ -306,7 +322,7 @@ def learner_of(recipe: Recipe) -> Learner:
 _OF_MODE = {
     "none": (),
     "paper": ("epsilon", "sensitivity"),
-    "sound": ("epsilon", "delta", "mechanism", "clip_norm", "noise_multiplier"),
+    "sound": ("epsilon", "delta", "mechanism", "clip_norm", "noise_multiplier", "noise_at", "n_honest"),
 }
 
 
@@ -327,6 +343,25 @@ def check_protection(recipe: Recipe) -> None:
         check_epsilon(recipe.epsilon)
     if recipe.delta is not None:
         check_delta(recipe.delta)
+
+
+def check_sum(recipe: Recipe) -> None:
+    """Numbers of a secure sum, and of clients that make its noise."""
+    size = population_of(recipe).cohort_size
+    if recipe.sum_bound is not None and (not recipe.secure_sum or recipe.privacy != "none"):
+        raise ValueError("sum_bound is for secure_sum without noise; clipping and noise bound an update otherwise.")
+    if recipe.secure_sum and size < 2:
+        raise ValueError("secure_sum with 1 client in a round hides nothing: set cohort or n_clients to 2 or more.")
+    if (recipe.noise_at == Placement.clients) != (recipe.n_honest is not None):
+        raise ValueError(
+            f"noise_at is {recipe.noise_at} and n_honest {recipe.n_honest}: give noise_at=clients and n_honest, the "
+            "number of clients that the noise is divided among, both or neither."
+        )
+    if recipe.n_honest is not None and not 1 <= recipe.n_honest <= size:
+        raise ValueError(
+            f"n_honest is {recipe.n_honest}, must be from 1 to {size}, the clients in a round: with fewer than the "
+            "noise is divided among, the sum would carry less noise than promised."
+        )
 
 
 def paper_noise_of(recipe: Recipe) -> PaperNoise:

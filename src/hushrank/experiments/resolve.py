@@ -13,7 +13,7 @@ from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
-from hushrank.experiments.guarantee import protection_of
+from hushrank.experiments.guarantee import protection_of, secure_sum_of
 from hushrank.experiments.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -85,14 +85,18 @@ def read_replays(recipe: Recipe, dataset: Dataset, *, tell: Callable[[str], None
 
 def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Method:
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
+    ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
+    n_params = sum(part.size for part in ranker.parameters)
+    secure_sum, protection = secure_sum_of(recipe, protection_of(recipe), n_params=n_params)
     return Method(
-        ranker=named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation),
+        ranker=ranker,
         population=population_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
         evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
-        protection=protection_of(recipe),
+        protection=protection,
+        secure_sum=secure_sum,
         attack=recipe.attack,
         n_malicious=recipe.n_malicious,
         aggregation=recipe.aggregation,

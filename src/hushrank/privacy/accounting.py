@@ -155,7 +155,9 @@ def explain_training(
     return account.as_json(placement=Placement.server if n_honest is None else Placement.clients, n_honest=n_honest)
 
 
-def describe_account(account: Account, *, placement: str = Placement.server, n_honest: int | None = None) -> str:
+def describe_account(
+    account: Account, *, placement: str = Placement.server, n_honest: int | None = None, is_secure: bool = False
+) -> str:
     """In plain words: how much, of what, against whom, over how many rounds."""
     training, epsilon = account.training, account.epsilon
     slack = "" if account.delta is None else f", except with probability {account.delta:g}"
@@ -164,7 +166,7 @@ def describe_account(account: Account, *, placement: str = Placement.server, n_h
         f"differential privacy of one client, that is of all its searches and clicks together, over all "
         f"{training.rounds} rounds: epsilon {epsilon:.4g}, delta {account.delta or 0:g}. Whatever is concluded from "
         f"what is published becomes at most {times} as likely by {Adjacency(training.adjacency).words}{slack}. "
-        f"{_describe_sampling(training)} {describe_observers(placement, n_honest)}"
+        f"{_describe_sampling(training)} {describe_observers(placement, n_honest, is_secure=is_secure)}"
     )
 
 
@@ -177,12 +179,18 @@ def _describe_sampling(training: Training) -> str:
     )
 
 
-def describe_observers(placement: str, n_honest: int | None = None) -> str:
-    """Against whom the noise on the sum protects, and against whom not."""
+def describe_observers(placement: str, n_honest: int | None = None, *, is_secure: bool = False) -> str:
+    """Against whom the noise on the sum protects, and against whom not; is_secure: a secure sum hides the updates."""
     if placement == Placement.server:
         return (
             "It holds against everybody who sees the published rankers, all of them, other clients included; not "
             "against the server, which sees single updates and adds the noise."
+        )
+    if is_secure:
+        return (
+            "It holds against everybody, the server included, which sees only the sum of a round (a secure sum hides "
+            f"the rest), as long as {n_honest or 'the stated number of'} clients add their noise honestly; with fewer "
+            "answers a round is lost."
         )
     return (
         f"It holds against everybody who sees only sums of updates, the server included if a secure sum hides single "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hushrank.privacy.draws import draw_fine_normal
+from hushrank.privacy.fixed_point import bound_with_noise
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.types import Array
 
@@ -30,3 +31,7 @@ class SoundGaussian(NoisySum):
 
     def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
         return self.scale / math.sqrt(n_shares) * draw_fine_normal(key, n_params)
+
+    def bound_share(self, *, n_values: int, failure: float) -> float:
+        deviation = self.scale / math.sqrt(self.n_honest or 1)
+        return bound_with_noise(0.0, deviation, n_values=n_values, failure=failure)

@@ -61,6 +61,10 @@ class PaperNoise:
         delta = (update.delta + noise).astype(update.delta.dtype)
         return PrivateUpdate(delta, float(update.n_interactions), self.describe(n_params))
 
+    def bound_share(self, *, n_values: int, failure: float) -> float:
+        """What no number of a share exceeds, but with probability `failure` for all together."""
+        return bound_laplace_share(self.scale, n_values=n_values, failure=failure)
+
     def spend(self, n_params: int) -> Spend:
         """What one round really costs a client whose whole update may be replaced, seen through the sum alone.
 
@@ -87,6 +91,15 @@ def draw_noise_share(key: Array, n_params: int, *, scale: float, n_shares: int) 
     return scale * (plus - draw_gamma(stream(key, _MINUS), n_params, shape=1.0 / n_shares))
 
 
+def bound_laplace_share(scale: float, *, n_values: int, failure: float) -> float:
+    """What none of n_values numbers of shares exceeds, except with probability `failure` for all together.
+
+    A share is at most the larger of two Gamma(1/n) numbers, which exceed t scale at most as often as Gamma(1) numbers
+    do: e^(-t).
+    """
+    return scale * math.log(2.0 * n_values / failure)
+
+
 def sum_noise_as_laplace(n_params: int, *, scale: float, key: Array) -> Array:
     """[..., n_params] the noise of the sum of all shares, in one draw: for a simulator in which nobody sees a single
     upload and all weights are equal. Same distribution as the sum of `draw_noise_share`, other numbers.
@@ -111,3 +124,6 @@ class SoundLaplace(NoisySum):
 
     def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
         return draw_noise_share(key, n_params, scale=self.scale, n_shares=n_shares)
+
+    def bound_share(self, *, n_values: int, failure: float) -> float:
+        return bound_laplace_share(self.scale, n_values=n_values, failure=failure)

@@ -59,6 +59,7 @@ class NoisySum(ABC):
     noise_multiplier: float  # scale of the sum's noise / clip_norm
     placement: str = "server"  # or clients: who adds the noise
     n_honest: int | None = None  # placement clients: among how many the noise is divided
+    least_step: float = 0.0  # a power of two: the step of a secure sum's whole numbers, where that is coarser
 
     def __post_init__(self) -> None:
         check_norm(self.clip_norm)
@@ -83,6 +84,10 @@ class NoisySum(ABC):
     def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
         """[..., n_params] noise of which n_shares independent draws sum to `draw_noise`'s distribution."""
 
+    @abstractmethod
+    def bound_share(self, *, n_values: int, failure: float) -> float:
+        """What none of n_values numbers of shares exceeds, except with probability `failure` for all together."""
+
     @property
     def scale(self) -> float:
         """Of the sum's noise: standard deviation of Gaussian, scale of Laplace noise."""
@@ -91,7 +96,7 @@ class NoisySum(ABC):
     @property
     def step(self) -> float:
         """Of the grid that updates and noise stand on: `grid_step` says why."""
-        return grid_step(self.clip_norm)
+        return max(grid_step(self.clip_norm), self.least_step)
 
     @property
     def guarantee(self) -> str:
@@ -104,9 +109,13 @@ class NoisySum(ABC):
         if self.noise_multiplier == 0:
             return PrivateUpdate(clipped, 1.0, self.guarantee)
         delta = round_towards_zero(clipped, self.step)
-        if self.n_honest is not None:
-            delta = delta + self._on_grid(self.draw_share(delta.shape[-1], n_shares=self.n_honest, key=key))
-        return PrivateUpdate(delta, 1.0, self.guarantee)
+        return PrivateUpdate(delta + self.client_noise(delta.shape[-1], key=key), 1.0, self.guarantee)
+
+    def client_noise(self, n_params: int, *, key: Array) -> Array:
+        """[..., n_params] what a client adds to its update; key [..., 2]: stream(key, PRIVATISE, round, client)."""
+        if self.n_honest is None or self.noise_multiplier == 0:
+            return np.zeros((*key.shape[:-1], n_params))
+        return self._on_grid(self.draw_share(n_params, n_shares=self.n_honest, key=key))
 
     def server_noise(self, n_params: int, *, key: Array) -> Array:
         """[n_params] what the server adds to the sum of a round; key: stream(key, SERVER_NOISE, round)."""

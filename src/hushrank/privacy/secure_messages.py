@@ -119,6 +119,15 @@ class Revealed:
     key_shares: tuple[tuple[int, bytes], ...]  # (silent client, 33 bytes)
 
 
+def count_sent_bytes(n_clients: int, n_entries: int) -> int:
+    """What one client sends in a sum of n_clients: fields alone, 8 bytes for an id; growing with both numbers."""
+    advert = 8 + 3 * 32
+    shares = 8 + (n_clients - 1) * (8 + 82)
+    masked = 8 + 4 * n_entries
+    revealed = 8 + n_clients * (8 + 33)
+    return advert + shares + masked + revealed
+
+
 # What both sides compute.
 
 
