@@ -1,4 +1,4 @@
-"""Write what follows from code and measurements: the reference pages, and the tables of findings.md.
+"""Write what follows from code and measurements: the reference pages, and the tables on other pages.
 
     .venv/bin/python docs/generate.py            write them
     .venv/bin/python docs/generate.py --check    exit with 1 when one of them is stale
@@ -27,6 +27,7 @@ from hushrank.experiments.reproduce import PAPERS, list_results
 
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
+MEASURED = ("findings.md",)  # pages with tables that follow from measurements
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
 
@@ -35,8 +36,8 @@ def main(arguments: list[str]) -> int:
         HERE / "commands.md": describe_commands(),
         HERE / "recipe.md": describe_recipe(),
         HERE / "published.md": describe_published(),
-        DOCS / "findings.md": fill_page((DOCS / "findings.md").read_text(encoding="utf-8")),
     }
+    pages |= {DOCS / page: fill_page((DOCS / page).read_text(encoding="utf-8")) for page in MEASURED}
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:

@@ -1,23 +1,23 @@
 """Tables of docs/findings.md, from the measurements in docs/benchmarks.
 
-The page's words are written by hand. Between a line `<!-- measured: NAME -->` and the next `<!-- end -->` stands what
+A page's words are written by hand. Between a line `<!-- measured: NAME -->` and the next `<!-- end -->` stands what
 `TABLES[NAME]` makes of the measurements; `docs/generate.py` writes it there.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import measured_noise
+from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
+
 from hushrank.experiments.literature import find_result
 from hushrank.experiments.papers.foltr_es_table2 import make_table
-from hushrank.look.numbers import format_count, format_p, format_signed, format_spread, format_value
+from hushrank.look.numbers import format_count, format_p, format_signed, format_value
 
-DATA = Path(__file__).parent / "benchmarks"
-USERS = ("perfect", "navigational", "informational")
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _BLOCK = re.compile(r"(^<!-- measured: ([\w-]+) -->\n).*?(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 _TESTS = re.compile(
@@ -37,28 +37,10 @@ NAMES = {  # of methods, as the page calls them
     "lambdamart": "LambdaMART, from labels",
 }
 
-Row = Mapping[str, Any]
-
 
 def fill_page(text: str, data: Path = DATA) -> str:
     """The page with every table made anew."""
     return _BLOCK.sub(lambda found: f"{found[1]}\n{TABLES[found[2]](data)}\n\n{found[3]}", text)
-
-
-def read(data: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((data / f"{name}.json").read_text(encoding="utf-8"))
-    return found
-
-
-def make_markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int = 1) -> str:
-    """The first `n_words` columns are words, the others numbers."""
-    rule = ["---" if i < n_words else "---:" for i in range(len(header))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
-
-
-def show_spread(mean: float, std: float) -> str:
-    """On one line."""
-    return format_spread(mean, std).replace(" ", "\u00a0")
 
 
 # Rerun results
@@ -139,19 +121,24 @@ def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:
         pairs = [[float(x) for x in re.findall(r"-?\d+\.\d{4}", each)[-2:]] for each in comparisons]
         gaps = [high - low for high, low in pairs]
         n_so = sum(gap > 0 for gap in gaps)
-        return f"Means in the claimed order in {n_so} of {len(gaps)} cases, differences {span(gaps)}."
+        return f"Means in the claimed order in {n_so} of {count(len(gaps), 'case')}, {describe_span(gaps)}."
     differences = [float(re.findall(r"[+-]\d+\.\d{4}", each)[-1]) for each in comparisons]
     if test.startswith("Paired"):
         ps = [float(re.findall(r"\(p ([\d.e+-]+)\)", each)[0]) for each in comparisons]
         n_so = sum(d > 0 and each < LEVEL for d, each in zip(differences, ps, strict=True))
-        return f"{test}: significantly above in {n_so} of {len(ps)} cases, differences {span(differences)}."
+        return f"{test}: significantly above in {n_so} of {count(len(ps), 'case')}, {describe_span(differences)}."
     said = "" if p is None else f", p {format_p(p)}"
     words = re.sub(r"\b0\.", ".", test)
     return f"{words}: {count(len(differences), 'difference')} {span(differences)}{said}."
 
 
+def describe_span(values: Sequence[float]) -> str:
+    return f"difference{'' if len(values) == 1 else 's'} {span(values)}"
+
+
 def span(values: Sequence[float]) -> str:
-    low, high = (format_signed(pick(values), decimals=4) for pick in (min, max))
+    decimals = 4 if max(map(abs, values)) < 1 else 1  # Why: an online sum of hundreds has no fourth decimal
+    low, high = (format_signed(pick(values), decimals=decimals) for pick in (min, max))
     return low if low == high else f"{low} to {high}"
 
 
@@ -293,7 +280,7 @@ def speed(data: Path) -> str:
     return make_markdown(header, rows)
 
 
-TABLES: dict[str, Callable[[Path], str]] = {
+TABLES: Tables = {
     "table2": table2,
     "table3": table3,
     "count-claims": count_claims,
@@ -305,4 +292,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "method-pairs": method_pairs,
     "server-steps": server_steps,
     "speed": speed,
+    **measured_noise.TABLES,
 }

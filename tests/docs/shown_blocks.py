@@ -30,6 +30,7 @@ from hushrank.clicks.named import USERS
 from hushrank.learners.named import LEARNERS
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "docs"))  # Why: docs/measured.py imports the files beside it
 _BLOCK = re.compile(r"^```(console|toml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -108,3 +108,60 @@ def test_a_test_in_short_says_how_many_comparisons_and_how_large() -> None:
         shorten({"why": means, "p": None})
         == "Means in the claimed order in 1 of 2 cases, differences \u2212.0014 to +.0008."
     )
+
+
+def test_a_sum_of_hundreds_is_not_told_to_its_fourth_decimal_and_one_case_is_not_many() -> None:
+    why = "Paired t-tests, corrected: a over b +33.2699 (p 6e-24)."
+    assert MEASURED["shorten_test"]({"why": why, "p": 6e-24}).endswith("in 1 of 1 case, difference +33.3.")
+
+
+def fpdgd(figure: str) -> dict[tuple[Any, ...], float]:
+    """{(method, epsilon or control, user): ours} of a rerun result of FPDGD."""
+    rows = read(f"reproduced/fpdgd.{figure}")["rows"]
+    return {(row["method"], row.get("control", row.get("epsilon")), row["clicks"]): row["ours"] for row in rows}
+
+
+USERS = ("perfect", "navigational", "informational")
+
+
+def test_what_the_page_says_about_epsilon_and_delta_is_what_was_measured() -> None:
+    seen, kept = fpdgd("table2"), fpdgd("figure2")
+    for user in USERS:
+        for less, more in ((1.2, 2.3), (4.5, 10.0)):  # the same Delta
+            assert abs(seen["fpdgd", more, user] - seen["fpdgd", less, user]) < 0.25
+            assert abs(kept["fpdgd", more, user] - kept["fpdgd", less, user]) <= 0.0006
+        assert 18 < seen["fpdgd", 4.5, user] - seen["fpdgd", 2.3, user] < 19.5
+        cost = {epsilon: kept["fpdgd", None, user] - kept["fpdgd", epsilon, user] for epsilon in (1.2, 2.3, 4.5, 10.0)}
+        assert all(0.0085 < cost[epsilon] < 0.0135 for epsilon in (1.2, 2.3))
+        assert all(0.0025 < cost[epsilon] < 0.0065 for epsilon in (4.5, 10.0))
+
+
+def test_the_page_says_which_foltr_es_stands_beside_the_noise() -> None:
+    seen = fpdgd("table2")
+    for p_of in (1.2, 2.3, 4.5, 10.0):  # no click enters nDCG, so the three users are one training
+        assert len({seen["foltr-es", p_of, user] for user in USERS}) == 1
+    assert "FOLtR-ES in this section is not the paper's" in PAGE
+
+
+def test_the_controls_of_both_files_are_the_same_trainings() -> None:
+    kept = fpdgd("figure2")
+    for row in read("central_controls")["rows"]:
+        assert row["offline/nDCG@10"] == pytest.approx(kept["pdgd", row["control"], row["clicks"]], abs=5e-5)
+
+
+def test_the_page_compares_differences_of_table_2_with_those_of_the_printed_numbers() -> None:
+    printed = {
+        (row.cell["method"], row.cell["epsilon"], row.cell["clicks"]): row.published
+        for row in find_result("fpdgd.table2").rows
+        if row.cell["data"] == "mq2007"
+    }
+    shown = next(line for line in table("fpdgd-steps") if line[0] == "FOLtR-ES less FPDGD, epsilon 4.5")
+    for cell, user in zip(shown[1:], USERS, strict=True):
+        gap = printed["foltr-es", 4.5, user] - printed["fpdgd", 4.5, user]
+        assert float(re.findall(r"\(([+-]?[\d.]+)\)", cell)[0]) == pytest.approx(gap, abs=0.06)
+
+
+def test_ten_clients_pay_most_for_noise_and_a_thousand_least() -> None:
+    costs = [(line[1], float(line[4])) for line in table("fpdgd-clients")]
+    span = {n: (min(c for m, c in costs if m == n), max(c for m, c in costs if m == n)) for n, _ in costs}
+    assert span == {"10": (0.0667, 0.1157), "100": (0.0073, 0.0115), "1,000": (0.0033, 0.0059)}
