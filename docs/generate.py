@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from compatible import describe_compatibility
 from measured import fill_page
 
 from hushrank.cli.main import app
@@ -114,7 +115,8 @@ def describe_recipe() -> str:
         f"labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in recipes.OF_OFFLINE)}.",
     ]
     header = ["| key | meaning | type | default |", "| --- | --- | --- | --- |"]
-    return "\n\n".join([*parts, "\n".join(header + [describe_key(key, comments[key]) for key in recipes.KEYS])]) + "\n"
+    table = "\n".join(header + [describe_key(key, comments[key]) for key in recipes.KEYS])
+    return "\n\n".join([*parts, table, describe_compatibility()]) + "\n"
 
 
 def describe_key(key: str, found: tuple[str, str]) -> str:

@@ -12,6 +12,9 @@ import numpy as np
 from safetensors.numpy import load_file, save
 
 from hushrank.clicks.table import TableUser
+from hushrank.cohort import count_lost
+from hushrank.engine.gather import cell_key
+from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.experiments.guarantee import explain_protection
@@ -52,9 +55,8 @@ def summarise(
             "n_queries_skipped": skipped,
         },
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
-        "bytes_per_client_round": 0
-        if recipe.is_central or recipe.is_offline
-        else _BYTES * count_numbers(setting.method),
+        "bytes_per_client_round": 0 if recipe.is_central or recipe.is_offline else count_bytes(setting.method),
+        "rounds_lost": count_lost_rounds(setting),
         "privacy": describe_privacy(recipe, setting.method),
         "guarantee": (
             None
@@ -119,9 +121,27 @@ def count_skipped(setting: Setting, fold: int) -> int:
     return int(sum(not test.grades[test.rows(query)].any() for query in range(test.n_queries)))
 
 
-def count_numbers(method: Method) -> int:
-    """How many numbers a client's message has: the update, or a seed with one or two rewards."""
-    return method.n_params if method.evolution is None else 2 + method.evolution.antithetic
+def count_bytes(method: Method) -> int:
+    """What a client sends in a round: the update, a seed with one or two rewards, or all messages of a secure sum."""
+    if method.secure_sum is not None:
+        from hushrank.privacy.secure_messages import count_sent_bytes  # Why here: needs the package cryptography
+
+        return count_sent_bytes(method.population.cohort_size, method.n_params + 1)
+    return _BYTES * (method.n_params if method.evolution is None else 2 + method.evolution.antithetic)
+
+
+def count_lost_rounds(setting: Setting) -> int:
+    """Over all trainings: rounds that would have carried less noise than promised, or opened too small a sum."""
+    method = setting.method
+    if method.quorum.least < 2:
+        return 0
+    keys = [
+        cell_key(setting, Cell(0, fold, n))
+        for fold in range(len(setting.dataset.folds))
+        for n in range(setting.repeats)
+    ]
+    lost = sum(count_lost(method.population, method.quorum, key, setting.rounds) for key in keys)
+    return len(setting.users) * lost
 
 
 def describe_privacy(recipe: Recipe, method: Method) -> str:
