@@ -12,6 +12,8 @@ import pytest
 from fake_results import PAPERS, make_line, make_reproduction, make_sweep
 from fake_runs import make_run
 
+from hushrank.experiments.recipe import NAMED, change_recipe
+from hushrank.experiments.run import RunOptions, run_recipe
 from hushrank.look.assets import stylesheet
 from hushrank.report.index import write_index
 from hushrank.report.page import write_report
@@ -109,3 +111,44 @@ def test_the_browser_understands_every_rule_of_the_stylesheet(browser: Any, page
     source = re.sub(r"/\*.*?\*/", "", stylesheet(), flags=re.DOTALL)
     nested = re.sub(r"\{[^{}]*\}", "{}", source)  # inner blocks first, so that a media rule is left as one
     assert n_rules == len(re.findall(r"\{\}", re.sub(r"\{(?:[^{}]*\{\})+\s*\}", "{}", nested)))
+
+
+MODES: dict[str, tuple[str, dict[str, Any]]] = {
+    "none": ("fpdgd", {}),
+    "paper": ("fpdgd", {"privacy": "paper", "epsilon": 4.5}),
+    "sound": ("fpdgd", {"privacy": "sound", "epsilon": 1}),
+    "rewards": ("foltr-es", {"p": 0.9}),
+    "open rewards": ("foltr-es", {"p": 1}),
+    "central": ("pdgd", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The report of a real run in each mode."""
+    root = tmp_path_factory.mktemp("boxes")
+    small = {"data": "tiny", "folds": [1], "rounds": 2, "interactions": 2}
+    federated = {"n_clients": 6}
+    found = {}
+    for name, (recipe, changes) in MODES.items():
+        chosen = change_recipe(NAMED[recipe], small | ({} if recipe == "pdgd" else federated) | changes)
+        found[name] = run_recipe(chosen, RunOptions(out=root / name)).directory / "report.html"
+    return found
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_the_box_can_be_read_on_every_screen(browser: Any, boxes: dict[str, Path], name: str) -> None:
+    with in_browser.shown(browser, boxes[name], width=390) as page:
+        for width, scheme in ((390, "light"), (1280, "dark")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            box = page.locator("section", has_text="Who learns what").last.locator(".aside")
+            assert box.count() == 1 and box.is_visible()
+            terms, texts = (box.locator(tag) for tag in ("dt", "dd"))
+            assert terms.count() == texts.count() >= 2
+            for place in range(texts.count()):
+                term, text = terms.nth(place).bounding_box(), texts.nth(place).bounding_box()
+                is_below = text["y"] >= term["y"] + term["height"] - 1
+                is_beside = text["x"] >= term["x"] + term["width"] - 1
+                assert is_below if width == 390 else is_beside
+                assert text["x"] + text["width"] <= width and text["height"] > 10

@@ -20,13 +20,12 @@ from hushrank.engine.simulate import CellResult
 from hushrank.experiments.guarantee import explain_protection
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
+from hushrank.experiments.who_learns import who_learns
 from hushrank.files import write_bytes, write_text
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
 from hushrank.metrics.online import discounted_sum
-from hushrank.privacy.none import GUARANTEE
-from hushrank.privacy.randomised_response import describe_guarantee, epsilon_bound, total_epsilon
 from hushrank.types import Array, Fold, QuerySet
 
 _BYTES = 4  # Why: parameters travel as float32
@@ -38,6 +37,7 @@ def summarise(
     """The run's JSON, `metrics[name]` for one user and `metrics[user][name]` for a list of users."""
     by_user = {user: user_metrics(setting, [r for r in results if r.user == user]) for user in recipe.users}
     skipped = sum(count_skipped(setting, fold) for fold in range(len(setting.dataset.folds)))
+    learning = who_learns(recipe, setting.method)
     return {
         "format": FORMAT,
         "recipe": as_json(recipe),
@@ -57,7 +57,8 @@ def summarise(
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
         "bytes_per_client_round": 0 if recipe.is_central or recipe.is_offline else count_bytes(setting.method),
         "rounds_lost": count_lost_rounds(setting),
-        "privacy": describe_privacy(recipe, setting.method),
+        "privacy": learning.promise,
+        "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
         "guarantee": (
             None
             if setting.method.protection is None
@@ -142,29 +143,6 @@ def count_lost_rounds(setting: Setting) -> int:
     ]
     lost = sum(count_lost(method.population, method.quorum, key, setting.rounds) for key in keys)
     return len(setting.users) * lost
-
-
-def describe_privacy(recipe: Recipe, method: Method) -> str:
-    if recipe.is_offline:
-        return "No protection: one learner sees every query, document and relevance label (the baseline)."
-    if recipe.is_central:
-        return "No protection: one learner sees every query, list and click (central training, the baseline)."
-    if method.evolution is not None:
-        n = max(method.population.interactions)
-        epsilon = epsilon_bound(method.evolution.p, len(method.evolution.finite.values))
-        total = total_epsilon(epsilon, n_interactions=n, rounds=recipe.rounds)
-        said = describe_guarantee(epsilon, n_interactions=n)
-        spent = (
-            f" A client that answers in all {recipe.rounds} rounds spends {total:.4g}." if total < float("inf") else ""
-        )
-        return f"Queries, documents and clicks stay on each client. What it sends has {said}.{spent}"
-    if method.protection is not None:
-        found = explain_protection(recipe, method.protection, n_params=method.n_params)
-        return f"Queries, documents and clicks stay on each client. What leaves it has: {found['guarantee']}."
-    return (
-        "Queries, documents and clicks stay on each client. The server sees every client's update in the clear: "
-        f"{GUARANTEE}."
-    )
 
 
 def write_curves(path: Path, results: list[CellResult]) -> None:

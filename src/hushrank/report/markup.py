@@ -74,6 +74,11 @@ def definition_list(pairs: Iterable[tuple[str, str]], *, is_code: bool = False) 
     return f"<dl>{''.join(f'<dt>{escape(term)}</dt><dd{style}>{escape(value)}</dd>' for term, value in pairs)}</dl>"
 
 
+def aside(*parts: str) -> str:
+    """Something set apart from the text."""
+    return f'<div class="aside">{"".join(parts)}</div>'
+
+
 def disclosure(summary: str, *parts: str) -> str:
     """Something one click away."""
     return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"

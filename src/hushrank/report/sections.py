@@ -9,11 +9,13 @@ from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.report.cells import spread_cells
 from hushrank.report.curves import CURVES, Published, curve_figure, drawn_runs, references_for
 from hushrank.report.differences import compare_with_first
-from hushrank.report.markup import Cell, csv_link, definition_list, disclosure, paragraph, section, table
+from hushrank.report.markup import Cell, aside, csv_link, definition_list, disclosure, paragraph, section, table
+from hushrank.report.shell import keep_powers_whole
 from hushrank.report.side_by_side import side_by_side
 from hushrank.report.summary import Metric, RunSummary
 from hushrank.report.wording import METRICS, OFFLINE, ONLINE, click_models, n_values_text, setting_text, some_of
 
+_FEW_BOXES = 3  # up to which everything is shown
 _Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics
 
 
@@ -69,16 +71,18 @@ def difference_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str
 
 
 def privacy_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
-    """Who learns what."""
-    by_text: dict[str, list[str]] = {}
+    """Who learns what: what is promised, and who sees what. Runs in which that is the same share a box."""
+    boxes: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
-        text = run.privacy or "No statement was recorded. Assume that the server sees every client's update."
-        by_text.setdefault(text, []).append(label)
-    if len(by_text) == 1:
-        boxes = [f'<div class="aside">{paragraph(text)}</div>' for text in by_text]
-    else:
-        boxes = [definition_list([(some_of(names), text) for text, names in by_text.items()])]
-    return section("Who learns what", *boxes)
+        promise = run.privacy or "No statement was recorded. Assume that the server sees every client's update."
+        boxes.setdefault((promise, run.learns), []).append(label)
+    parts = []
+    for (promise, learns), names in boxes.items():
+        lines = definition_list((who, keep_powers_whole(what)) for who, what in learns) if learns else ""
+        lines = disclosure("Who sees what", lines) if lines and len(boxes) > _FEW_BOXES else lines
+        heading = f"<h3>{escape(some_of(names))}</h3>" if len(boxes) > 1 else ""
+        parts.append(heading + aside(paragraph(keep_powers_whole(promise)), lines))
+    return section("Who learns what", *parts)
 
 
 def recipe_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:

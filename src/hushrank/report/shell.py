@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 
@@ -41,3 +42,8 @@ def write_page(text: str, path: Path) -> Path:
 def keep_spreads_whole(text: str) -> str:
     """No line ends between a mean and its spread."""
     return text.replace(" ± ", "\u00a0±\u00a0")
+
+
+def keep_powers_whole(text: str) -> str:
+    """No line ends inside 1e-05, which becomes 1e-5."""
+    return re.sub(r"(\de)-0?(\d)", "\\1\u2011\\2", text)

@@ -60,7 +60,8 @@ class RunSummary:
     cpu_s: float | None
     n_interactions: float | None  # all folds, repeats and click models together
     bytes_per_client_round: float | None
-    privacy: str | None  # who learns what, in a sentence
+    privacy: str | None  # what is promised, in a sentence or two
+    learns: tuple[tuple[str, str], ...]  # (who, what they learn)
     data: Mapping[str, Any]  # name, normalise, fingerprint, n_queries_skipped
     environment: Mapping[str, str]
 
@@ -84,6 +85,7 @@ def from_directory(path: Path) -> RunSummary:
             n_interactions=_number(result.get("n_interactions")),
             bytes_per_client_round=_number(result.get("bytes_per_client_round")),
             privacy=result.get("privacy"),
+            learns=tuple((str(line["who"]), str(line["learns"])) for line in result.get("who_learns_what") or ()),
             data=result.get("data") or {},
             environment={key: str(value) for key, value in environment.items() if value is not None},
         )
