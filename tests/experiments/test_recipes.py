@@ -119,4 +119,4 @@ def test_foltr_es_says_what_it_protects(tmp_path: Path) -> None:
         change_recipe(NAMED["foltr-es"], {**small, "antithetic": False, "privacy": "none"}),
         RunOptions(out=tmp_path / "one"),
     ).result
-    assert one_way["bytes_per_client_round"] == 8 and "no guarantee" in one_way["privacy"]
+    assert one_way["bytes_per_client_round"] == 8 and "No guarantee" in one_way["privacy"]

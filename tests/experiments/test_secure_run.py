@@ -39,6 +39,13 @@ def test_the_result_says_what_the_server_sees(tmp_path: Path) -> None:
     assert found["guarantee"]["epsilon"] > 0
 
 
+def test_without_noise_the_result_says_so(tmp_path: Path) -> None:
+    found = run(tmp_path / "run", "numba")
+    assert found["guarantee"]["guarantee"].startswith("no guarantee in numbers: a secure sum shows the server only the")
+    assert "the server learns their sum" in found["privacy"]
+    assert run(tmp_path / "seen", "numba", secure_sum=False)["guarantee"] is None
+
+
 def test_a_number_beyond_the_range_says_which_key_to_set(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"beyond 1e-05, the range of this secure sum.*Set sum_bound higher"):
         run(tmp_path / "run", "numba", sum_bound=1e-5)

@@ -14,6 +14,10 @@ from hushrank.privacy.sum_format import SumFormat
 from hushrank.protection import Protection, format_sum
 
 CLIP_NORM, DELTA, SUM_BOUND = 0.1, 1e-5, 1.0
+_HIDDEN = (
+    "no guarantee in numbers: a secure sum shows the server only the sum of a round's updates and who took part, no "
+    "single update, but the sum carries no noise"
+)
 
 
 def protection_of(recipe: Recipe) -> Protection | None:
@@ -60,8 +64,15 @@ def delta_of(recipe: Recipe) -> float:
     return DELTA if recipe.delta is None else recipe.delta
 
 
+def explain_guarantee(recipe: Recipe, protection: Protection | None, *, n_params: int) -> dict[str, Any] | None:
+    """What a whole training guarantees; None where nothing is done to a client's update."""
+    if protection is not None:
+        return explain_protection(recipe, protection, n_params=n_params)
+    return {"mode": "none", "epsilon": None, "guarantee": _HIDDEN} if recipe.secure_sum else None
+
+
 def explain_protection(recipe: Recipe, protection: Protection, *, n_params: int) -> dict[str, Any]:
-    """What a whole training guarantees, as JSON with a sentence."""
+    """What a mechanism guarantees over a whole training, as JSON with a sentence."""
     if isinstance(protection, PaperNoise):
         hidden = "; a secure sum shows the server no single upload" if recipe.secure_sum else ""
         said = f"{protection.describe(n_params)}{hidden}"

@@ -17,7 +17,7 @@ from hushrank.engine.gather import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
-from hushrank.experiments.guarantee import explain_protection
+from hushrank.experiments.guarantee import explain_guarantee
 from hushrank.experiments.recipe import Recipe, as_json
 from hushrank.experiments.rundir import FORMAT
 from hushrank.experiments.who_learns import who_learns
@@ -59,11 +59,7 @@ def summarise(
         "rounds_lost": count_lost_rounds(setting),
         "privacy": learning.promise,
         "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
-        "guarantee": (
-            None
-            if setting.method.protection is None
-            else explain_protection(recipe, setting.method.protection, n_params=setting.method.n_params)
-        ),
+        "guarantee": explain_guarantee(recipe, setting.method.protection, n_params=setting.method.n_params),
     }
 
 
