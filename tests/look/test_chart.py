@@ -140,6 +140,12 @@ def test_the_ticks_of_a_scale_are_the_settings_that_were_tried() -> None:
     assert shown == ["1", "3", "10"]
 
 
+def test_ticks_may_be_called_otherwise_than_by_their_numbers() -> None:
+    root = scaled(Scale((1, 4, 10), is_log=True, texts=("1", ".25", "<.1")), Line("a", (1, 4, 10), (0.1, 0.3, 0.2)))
+    wide = next(e for e in root if e.get("class") == "wide")
+    assert [e.text for e in wide.iter("text") if e.get("text-anchor") == "middle"] == ["1", ".25", "<.1"]
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(1, 10**7), min_size=2, max_size=40, unique=True), st.booleans())
 def test_texts_of_ticks_never_touch(values: list[int], is_log: bool) -> None:

@@ -47,6 +47,7 @@ class Scale:
 
     ticks: tuple[float, ...]  # increasing; one too near to the one before stays without text
     is_log: bool = False  # all x are > 0 and ten times one is as far away everywhere
+    texts: tuple[str, ...] | None = None  # of the ticks; default: their numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,22 +183,24 @@ def _frame(
     return _Frame(width, height, left, right, 30.0, height - 44.0, x_range, padded_range(heights), low == high, is_log)
 
 
-def _x_ticks(frame: _Frame, scale: Scale | None, *, n: int) -> tuple[float, ...]:
-    """About n round numbers, or the scale's own ticks, less those whose texts would touch."""
+def _x_ticks(frame: _Frame, scale: Scale | None, *, n: int) -> list[tuple[float, str]]:
+    """About n round numbers, or the scale's own ticks, less those whose texts would touch: each with its text."""
     if frame.is_single:
-        return (sum(frame.x_range) / 2,)
+        middle = sum(frame.x_range) / 2
+        return [(middle, format_short(middle))]
     if scale is None:
-        return nice_ticks(*frame.x_range, n=n)
-    kept: list[float] = []
-    for tick in (tick for tick in scale.ticks if frame.x_range[0] <= tick <= frame.x_range[1]):
-        half = len(format_short(tick)) * _LETTER / 2
-        before = frame.x(kept[-1]) + len(format_short(kept[-1])) * _LETTER / 2 if kept else frame.left - 50
-        if frame.x(tick) - half >= before + _TICK_GAP:
-            kept.append(tick)
-    return tuple(kept)
+        return [(tick, format_short(tick)) for tick in nice_ticks(*frame.x_range, n=n)]
+    kept: list[tuple[float, str]] = []
+    edge = frame.left - 50  # where the text before ends
+    for tick, text in zip(scale.ticks, scale.texts or map(format_short, scale.ticks), strict=True):
+        half = len(text) * _LETTER / 2
+        if frame.x_range[0] <= tick <= frame.x_range[1] and frame.x(tick) - half >= edge + _TICK_GAP:
+            kept.append((tick, text))
+            edge = frame.x(tick) + half
+    return kept
 
 
-def _axes(frame: _Frame, text: ChartText, xs: tuple[float, ...]) -> str:
+def _axes(frame: _Frame, text: ChartText, xs: Sequence[tuple[float, str]]) -> str:
     ys = nice_ticks(*frame.y_range, n=5)
     parts = [f'<text class="axis-title" x="0" y="12">{escape(text.y_title)}</text>']
     for y, label in zip(ys, format_ticks(ys), strict=True):
@@ -205,10 +208,10 @@ def _axes(frame: _Frame, text: ChartText, xs: tuple[float, ...]) -> str:
         parts.append(f'<path class="grid" d="M{frame.left:.1f} {at:.1f}H{frame.right:.1f}"/>')
         parts.append(f'<text x="{frame.left - 7:.1f}" y="{at + 4:.1f}" text-anchor="end">{label}</text>')
     parts.append(f'<path class="axis" d="M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}"/>')
-    for x in xs:
+    for x, label in xs:
         at = frame.x(x)
         parts.append(f'<path class="axis" d="M{at:.1f} {frame.bottom:.1f}v4"/>')
-        parts.append(f'<text x="{at:.1f}" y="{frame.bottom + 18:.1f}" text-anchor="middle">{format_short(x)}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{frame.bottom + 18:.1f}" text-anchor="middle">{escape(label)}</text>')
     parts.append(
         f'<text class="axis-title" x="{frame.left:.1f}" y="{frame.height - 6:.1f}">{escape(text.x_title)}</text>'
     )
