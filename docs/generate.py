@@ -28,7 +28,7 @@ from hushrank.experiments.reproduce import PAPERS, list_results
 
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
-MEASURED = ("findings.md",)  # pages with tables that follow from measurements
+MEASURED = ("findings.md", "private_training.md")  # pages with tables that follow from measurements
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
 

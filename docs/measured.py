@@ -1,4 +1,4 @@
-"""Tables of docs/findings.md, from the measurements in docs/benchmarks.
+"""Tables of docs/findings.md and of other pages, from the measurements in docs/benchmarks.
 
 A page's words are written by hand. Between a line `<!-- measured: NAME -->` and the next `<!-- end -->` stands what
 `TABLES[NAME]` makes of the measurements; `docs/generate.py` writes it there.
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import measured_noise
+import measured_private
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.experiments.literature import find_result
@@ -293,4 +294,5 @@ TABLES: Tables = {
     "server-steps": server_steps,
     "speed": speed,
     **measured_noise.TABLES,
+    **measured_private.TABLES,
 }
