@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from shown_blocks import ROOT
 
+from benchmarks import central_controls
 from hushrank.experiments.literature import find_result
 
 DOCS = ROOT / "docs"
@@ -149,6 +150,15 @@ def test_the_controls_of_both_files_are_the_same_trainings() -> None:
     kept = fpdgd("figure2")
     for row in read("central_controls")["rows"]:
         assert row["offline/nDCG@10"] == pytest.approx(kept["pdgd", row["control"], row["clicks"]], abs=5e-5)
+
+
+def test_controls_are_read_off_finished_trials_alone(tmp_path: Path) -> None:
+    data = tmp_path / "MQ2008"
+    for name in ("train", "vali", "test"):
+        data.mkdir(exist_ok=True)
+        (data / f"{name}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    with pytest.raises(SystemExit, match="has not finished: run hushrank reproduce"):
+        central_controls.main(["--data", str(data), "--runs", str(tmp_path)])
 
 
 def test_the_page_compares_differences_of_table_2_with_those_of_the_printed_numbers() -> None:
