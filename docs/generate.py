@@ -25,10 +25,11 @@ from measured import fill_page
 from hushrank.cli.main import app
 from hushrank.experiments import recipe as recipes
 from hushrank.experiments.reproduce import PAPERS, list_results
+from hushrank.look.assets import stylesheet
 
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
-MEASURED = ("findings.md", "private_training.md")  # pages with tables that follow from measurements
+MEASURED = ("findings.md", "private_training.md", "reconstruction.md")  # pages with measured tables
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
 
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
         HERE / "commands.md": describe_commands(),
         HERE / "recipe.md": describe_recipe(),
         HERE / "published.md": describe_published(),
+        DOCS / "chart.css": describe_charts(),
     }
     pages |= {DOCS / page: fill_page((DOCS / page).read_text(encoding="utf-8")) for page in MEASURED}
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
@@ -48,6 +50,12 @@ def main(arguments: list[str]) -> int:
         path.write_text(pages[path], encoding="utf-8")
         print(f"docs/{path.relative_to(DOCS)}")
     return 0
+
+
+def describe_charts() -> str:
+    """`chart.css`: how every page of hushrank draws charts."""
+    rules = stylesheet().partition("/* Charts")[2].partition("@media print")[0]
+    return f"/* Written by docs/generate.py from src/hushrank/look/look.css. */\n/* Charts{rules.rstrip()}\n"
 
 
 def describe_commands() -> str:

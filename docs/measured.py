@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import measured_leaks
 import measured_noise
 import measured_private
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
@@ -295,4 +296,5 @@ TABLES: Tables = {
     "speed": speed,
     **measured_noise.TABLES,
     **measured_private.TABLES,
+    **measured_leaks.TABLES,
 }
