@@ -73,6 +73,10 @@ FEDERATED = {
     "open": ("fpdgd", *CLIENTS),
     "paper": ("fpdgd", *CLIENTS, "--set", "privacy=paper", "--set", "epsilon=4.5"),
     "sound": ("fpdgd", *CLIENTS, "--set", "privacy=sound", "--set", "epsilon=4"),
+    "shares": (
+        *("fpdgd", *CLIENTS, "--engine", "plain", "--set", "privacy=sound", "--set", "epsilon=4"),
+        *("--set", "noise_at=clients", "--set", "n_honest=5", "--set", "secure_sum=true"),
+    ),
     "rewards": ("foltr-es", *CLIENTS, "--set", "p=0.9"),
     "network": ("fpdgd", *CLIENTS, "--engine", "xla", "--set", "ranker=mlp", "--set", "hidden=3"),
 }
@@ -221,7 +225,7 @@ def spoil_log(planted: Planted, place: Path) -> list[Path]:
     return made
 
 
-@pytest.mark.parametrize("name", ["open", "paper", "sound", "rewards"])
+@pytest.mark.parametrize("name", ["open", "paper", "sound", "shares", "rewards"])
 def test_messages_of_clients_tell_nothing(planted: Planted, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("HUSHRANK_DATA", str(planted.data.parent / "cache"))
     recipe, *words = FEDERATED[name]
