@@ -31,8 +31,8 @@ from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array, DenseUpdate, SeedReward
 
-MAX_AGE = 10
-MAX_WEIGHT = 2.0
+MAX_AGE = 10  # rounds. Why: nothing is lost up to twice that (docs/live_client.md), and people's data may move faster
+MAX_WEIGHT = 2.0  # Why: more lets single lists decide, less throws away what was seen
 Numbered: TypeAlias = tuple[int, Impression]
 
 
