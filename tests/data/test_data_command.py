@@ -64,7 +64,7 @@ def test_check_reports_the_first_problem_of_each_file(write: Write) -> None:
     place = write("9999 qid:1 1:1\n", "bad/test.txt").parent
     result = call("check", place)
     assert result.exit_code == 1 and len(result.stdout.splitlines()) == 2
-    assert "train.txt, line 1: feature index 0" in result.stdout and "the grade is '9999'" in result.stdout
+    assert "train.txt, line 1: feature index 0" in result.stdout and "the grade is not a whole number" in result.stdout
 
 
 def test_check_finds_nothing_wrong_with_mq2008(mq2008: Path) -> None:
