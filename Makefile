@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-slow lint bench docs experiments clean
+.PHONY: demo test test-slow lint bench chaos docs experiments clean
 
 demo: $(VENV)/.lab
 	$(BIN)/hushrank demo
@@ -22,6 +22,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/hushrank bench
+
+chaos: $(VENV)/.test
+	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --clients 8
 
 experiments: $(VENV)/.lab
 	$(BIN)/python -m benchmarks.quality
@@ -44,7 +47,7 @@ $(VENV)/.lab: pyproject.toml | $(VENV)/.made
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.made
-	$(install) --editable ".[lab]" --group test --group lint
+	$(install) --editable ".[lab,server]" --group test --group lint
 	touch $@ $(VENV)/.lab
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.made

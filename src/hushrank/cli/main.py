@@ -12,7 +12,21 @@ from typing import Annotated
 import typer
 
 from hushrank import __version__
-from hushrank.cli import bench, client, data, demo, doctor, evaluate, export, privacy, report, reproduce, run, sweep
+from hushrank.cli import (
+    bench,
+    client,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    privacy,
+    report,
+    reproduce,
+    run,
+    server,
+    sweep,
+)
 
 app = typer.Typer(
     name="hushrank",
@@ -31,6 +45,7 @@ app.command("export")(export.export)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")
+app.add_typer(server.app, name="server")
 app.add_typer(client.app, name="client")
 app.command("bench")(bench.bench)
 app.command("doctor")(doctor.doctor)

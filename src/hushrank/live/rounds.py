@@ -121,6 +121,13 @@ class Rounds:
         self.phase, self.closes_at = Phase.open, now + self.rules.deadline_s
         return self.number
 
+    def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
+        """The newest round was found open on the disk: it goes on, with its whole time."""
+        self.asked, self.answered, self.pending = set(asked), set(answered), set()
+        self.waiting = (self.asked & self.members.keys()) - self.answered
+        self.phase = Phase.collecting if self.answered else Phase.open
+        self.closes_at = now + self.rules.deadline_s
+
     def reserve(self, client: int, round: int, now: float) -> None:
         """Take an answer that is good in itself, until it is on the disk; or refuse it."""
         if not 1 <= round <= self.number:

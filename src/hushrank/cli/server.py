@@ -1,0 +1,168 @@
+"""`hushrank server`: run, init, token, status, export."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hushrank.cli.default_command import DefaultGroup
+from hushrank.cli.output import print_json
+
+if TYPE_CHECKING:
+    from hushrank.live.coordinator import Coordinator
+
+app = typer.Typer(
+    cls=DefaultGroup,
+    help="Run a federation; without a command: run.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_HOME = Path("hushrank-server")
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The federation's directory, as init made it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+class Method(StrEnum):
+    """How clients learn."""
+
+    fpdgd = "fpdgd"
+    foltr_es = "foltr-es"
+
+
+@app.command()
+def run(
+    directory: Directory = _HOME,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; default that of server.toml.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0: any free one; default that of server.toml.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy on this machine adds TLS; trust its headers.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per event on stderr.")] = False,
+) -> None:
+    """Serve a federation until Ctrl-C or SIGTERM; killed at any moment, it goes on where it was."""
+    from hushrank.live.config import read_config
+    from hushrank.live.serving import serve
+    from hushrank.live.telling import tell_people, tell_programs
+
+    options: dict[str, Any] = {"host": host, "port": port, "behind_proxy": behind_proxy}
+    if json_ or read_config(directory).log_json:
+        serve(directory, tell=tell_programs(sys.stderr), **options)
+    elif not sys.stderr.isatty():
+        serve(directory, tell=tell_people(lambda line: print(line, file=sys.stderr, flush=True)), **options)
+    else:
+        _serve_with_live_line(directory, options)
+
+
+def _serve_with_live_line(directory: Path, options: dict[str, Any]) -> None:
+    """The round that is open on the last line, the ones that are over above it."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from hushrank.live.serving import serve
+    from hushrank.live.telling import tell_people
+
+    console = Console(stderr=True, highlight=False)
+    watched: list[Coordinator] = []
+
+    def line() -> str:
+        return watched[0].describe_now() if watched else ""
+
+    with Live(console=console, get_renderable=line, refresh_per_second=4, transient=True):
+        serve(directory, tell=tell_people(console.print), watch=watched.append, **options)
+
+
+@app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory for the federation.")] = _HOME,
+    method: Annotated[Method, typer.Option(help="How clients learn.")] = Method.fpdgd,
+    features: Annotated[int, typer.Option(min=1, help="Numbers per query-document pair.")] = 46,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Of the agreement, as in a recipe (privacy=sound, epsilon=8), or of server.toml (min_clients=20).",
+        ),
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="One-time tokens in tokens.txt: one for each client.")] = 100,
+    name: Annotated[str | None, typer.Option(help="Of the federation; default the directory's.")] = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
+    seed: Annotated[int | None, typer.Option(help="With --simulate: the simulator's numbers come out.")] = None,
+    tls: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="Make a certificate for this name or address.")
+    ] = None,
+    json_: AsJson = False,
+) -> None:
+    """Found a federation: write its configuration, keys, first tokens and store."""
+    from hushrank.experiments.recipe import parse_assignments
+    from hushrank.live.agreement import make_agreement
+    from hushrank.live.config import KEYS, make_config
+    from hushrank.live.founding import found_federation
+    from hushrank.live.stages import guarantee_of
+
+    if simulate != (seed is not None):
+        raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
+    chosen = {
+        key: None if value == "none" and key != "privacy" else value
+        for key, value in parse_assignments(set_ or []).items()
+    }
+    config = make_config({key: value for key, value in chosen.items() if key in KEYS})
+    agreed = {key: value for key, value in chosen.items() if key not in KEYS}
+    called = name or directory.resolve().name
+    agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
+    found_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
+    if json_:
+        print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})
+        return
+    typer.echo(f"{directory}: federation {agreement.name!r}, {method.value}, {tokens} tokens in {directory}/tokens.txt")
+    typer.echo(f"privacy: {guarantee_of(agreement)}")
+    typer.echo(f"Run it: hushrank server {directory}", err=True)
+
+
+@app.command()
+def token(
+    directory: Directory = _HOME,
+    count: Annotated[int, typer.Option(min=1, help="How many.")] = 1,
+    days: Annotated[float, typer.Option(help="That they can be used.")] = 30.0,
+) -> None:
+    """Print further one-time tokens; a running server knows them at once."""
+    from hushrank.live.founding import make_tokens
+
+    for made in make_tokens(directory, count, days=days):
+        typer.echo(made)
+
+
+@app.command()
+def status(directory: Directory = _HOME, json_: AsJson = False) -> None:
+    """Say what the federation's file says: rounds, clients, refusals, privacy spent."""
+    from hushrank.live.reading import read_status
+    from hushrank.live.telling import describe_status
+
+    found = read_status(directory)
+    if json_:
+        print_json(found)
+    else:
+        typer.echo(describe_status(found))
+
+
+@app.command()
+def export(
+    directory: Directory = _HOME,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The safetensors file; JSON is written beside it.")
+    ] = Path("ranker.safetensors"),
+    json_: AsJson = False,
+) -> None:
+    """Write the newest ranker as a file that the other commands read."""
+    from hushrank.live.reading import export_newest
+
+    origin = export_newest(directory, file)
+    if json_:
+        print_json({"file": str(file), **origin})
+    else:
+        typer.echo(f"{file}: the ranker of {origin['federation']!r} after {origin['rounds']} rounds")
+        typer.echo(f"Use it: hushrank evaluate {file} --data DIR", err=True)
