@@ -85,7 +85,9 @@ def main(arguments: list[str] | None = None) -> int:
         rows.append(row)
         about = f"{row['ranker']}, {row['mode']}, epsilon {row['epsilon']}, {row['interactions']} searches"
         print(f"{about}: query {row['query_top1_if_learnt']:.3f}", file=sys.stderr)
+    words = f"--data DIR/{dataset.name} --clicks {options.clicks} --trials {options.trials} --seed {options.seed}"
     found: Row = {
+        "command": f"python -m benchmarks.reconstruction {words}",
         "data": dataset.name,
         "clicks": options.clicks,
         "seed": options.seed,
