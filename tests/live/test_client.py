@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_federation import ScriptedFederation, no
+from scripted_federation import ACCEPTED, ScriptedFederation, no
 from scripted_server import Request, Response, serving
 
 from hushrank.live import client, transport
@@ -381,3 +381,45 @@ def test_by_default_the_budget_covers_the_agreed_rounds_and_no_more(tmp_path: Pa
         assert take_part(member) is Ending.finished  # three rounds, as agreed
         federation.is_finished, federation.round = False, 4
         assert take_part(member) is Ending.budget
+
+
+class DiedError(Exception):
+    """Stands for the end of a process; tests/live/test_client_kill.py ends real ones."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("place", ["keep_ranker", "commit_answer", "confirm", "forget_before", "reserve_round"])
+def test_died_at_any_point_every_list_is_in_one_answer(
+    place: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    federation, counted = federation_of(SOUND), dict[str, bytes]()
+
+    def count_once(request: Request) -> Response:
+        if request.path in counted:
+            assert counted[request.path] == request.body  # the same bytes may come again, and change nothing
+            return ACCEPTED
+        counted[request.path] = request.body
+        return federation.accept(request)
+
+    federation.on_update = count_once
+    owner: Any = client if place == "reserve_round" else Interactions
+    real, calls = getattr(owner, place), list[str]()
+
+    def die_the_second_time(*given: Any, **named: Any) -> Any:
+        calls.append(place)
+        if len(calls) == 2 and when == "before":
+            raise DiedError
+        result = real(*given, **named)
+        if len(calls) == 2:
+            raise DiedError
+        return result
+
+    monkeypatch.setattr(owner, place, die_the_second_time)
+    with joined(federation, tmp_path, epsilon=100.0) as (member, _):
+        fill(member.store, 6)
+        with pytest.raises(DiedError):
+            take_part(member)
+    with joined(federation, tmp_path, epsilon=100.0) as (member, _):
+        assert take_part(member) is Ending.finished
+        assert [a.state for a in member.store.list_answers()] == [SENT] * 3 and len(counted) == 3
+        assert member.store.count_used() == {1: 2, 2: 2, 3: 2}
