@@ -105,6 +105,28 @@ def test_it_ends_after_as_many_rounds_as_wanted(tmp_path: Path) -> None:
         assert take_part(member, rounds=2) is Ending.enough and len(reports) == 2
 
 
+def test_once_it_answers_what_is_asked_now_and_waits_for_nothing(tmp_path: Path) -> None:
+    federation = federation_of()
+    with joined(federation, tmp_path) as (member, reports):
+        assert take_part(member, is_once=True) is Ending.nothing  # asked, but nobody has searched
+        fill(member.store, 5)
+        assert take_part(member, is_once=True) is Ending.enough
+        assert [(r.round, r.n_lists) for r in reports] == [(1, 2)]
+        federation.is_asked = False
+        assert take_part(member, is_once=True) is Ending.nothing
+        federation.round = 0
+        assert take_part(member, is_once=True) is Ending.nothing  # no round is open
+        federation.is_finished = True
+        assert take_part(member, is_once=True) is Ending.finished
+
+
+def test_once_a_few_trials_are_enough(tmp_path: Path) -> None:
+    agreement = make_agreement("scripted", n_features=2, interactions=8, method="foltr-es")
+    with joined(federation_of(agreement), tmp_path) as (member, reports):
+        assert take_part(search_when_asked(member), is_once=True) is Ending.enough
+        assert [r.n_lists for r in reports] == [2]
+
+
 def test_who_is_not_asked_does_nothing(tmp_path: Path) -> None:
     federation = federation_of()
     federation.is_asked = False

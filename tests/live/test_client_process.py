@@ -120,7 +120,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for words, said in (
         (("sent",), "hushrank-client is no client's home"),
         (("--users", "5"), "give --simulate DATA too"),
-        (("--simulate", "tiny", "--token", "t"), "pretend people take theirs from --tokens FILE"),
+        (("--simulate", "tiny", "--token", "t"), "pretend people have --tokens FILE and --rounds"),
         (("http://example.org", "--once"), "http://example.org is not encrypted"),
     ):
         done = run_client(*words, cwd=tmp_path)

@@ -45,7 +45,7 @@ def run(
         float | None, typer.Option(help="The most privacy to spend; default what the agreed rounds cost.")
     ] = None,
     ca: Ca = None,
-    once: Annotated[bool, typer.Option("--once", help="Answer one round, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Answer what is asked now and end: for a timer.")] = False,
     simulate: Annotated[
         str | None, typer.Option(metavar="DATA", help="Pretend people on this data instead of a person's own store.")
     ] = None,
@@ -68,12 +68,11 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and token is not None:
-        raise ValueError("--token is for one device; pretend people take theirs from --tokens FILE, one per line.")
-    rounds = 1 if once else rounds
+    if simulate is not None and (token is not None or once):
+        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
     with stopping() as stop:
         if simulate is None:
-            device = Device(home or _HOME, url, token, epsilon, ca, rounds)
+            device = Device(home or _HOME, url, token, epsilon, ca, rounds, once)
             ending = str(serve_device(device, Voice(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)

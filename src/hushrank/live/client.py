@@ -58,7 +58,8 @@ class Ending(StrEnum):
 
     finished = "the federation is finished"
     budget = "the privacy budget is used up"
-    enough = "it answered as often as asked"
+    enough = "it answered as often as wanted"
+    nothing = "there was nothing to answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +88,37 @@ class Member:
     report: Callable[[Report], None] = lambda _: None
 
 
-def take_part(member: Member, *, rounds: int | None = None) -> Ending:
-    """Answer round after round until the end; `rounds`: at most so many answers."""
+def take_part(member: Member, *, rounds: int | None = None, is_once: bool = False) -> Ending:
+    """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
+    device is asked now and has something to tell."""
     settle_waiting(member)
     newest = member.store.newest_answer()
     after, n_answers = newest.round if newest is not None else 0, 0
     while rounds is None or n_answers < rounds:
-        news = ask_round(member, after=after, wait_s=WAIT_S)
-        if news is None:
-            continue
-        settle_last(member, news.last)
-        if news.round is None:
-            return Ending.finished
-        if news.is_asked:
+        news = ask_round(member, after=after, wait_s=1 if is_once else WAIT_S)
+        if news is not None:
+            settle_last(member, news.last)
+            if news.round is None:
+                return Ending.finished
             try:
-                n_answers += answer_round(member, news.round, news.closes_in_s)
+                n_answers += news.is_asked and answer_round(member, news.round, news.closes_in_s, waits=not is_once)
             except BudgetSpentError:
                 leave_federation(member.store, member.way)
                 return Ending.budget
-        after = news.round
+            after = news.round
+        if is_once:
+            return Ending.enough if n_answers else Ending.nothing
     return Ending.enough
 
 
-def answer_round(member: Member, round: int, closes_in_s: float | None) -> bool:
-    """Whether this client's answer counts."""
+def answer_round(member: Member, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
+    """Whether this client's answer counts. `waits`: for lists to learn from, as long as the round is open."""
     ranker = fetch_ranker(member, round)
     if ranker is None:
         return False
     if member.search is not None:
         member.search(ranker)
-    draft = await_draft(member, ranker, closes_in_s)
+    draft = await_draft(member, ranker, closes_in_s if waits else 0.0, waits=waits)
     if draft is None:
         return False
     pay(member, draft)
@@ -163,13 +165,13 @@ def _read_ranker(member: Member, reply: Reply) -> tuple[KeptRanker, str]:
     return KeptRanker(origin["round"], params, None), str(origin.get("agreement"))
 
 
-def await_draft(member: Member, ranker: KeptRanker, closes_in_s: float | None) -> Draft | None:
-    """What was learnt, as soon as the store has enough to learn from; None: the round ended first."""
+def await_draft(member: Member, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
+    """What was learnt, as soon as the store has enough to learn from; None: the round, or patience, ended first."""
     last_call = math.inf if closes_in_s is None else time.monotonic() + _LAST_CALL * closes_in_s
     while True:
         left_s = last_call - time.monotonic()
         draft = draft_answer(member.learning, member.store, ranker, is_last_call=left_s <= 0)
-        if draft is not None:
+        if draft is not None or not waits:
             return draft
         wait_s = LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
         if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:

@@ -14,7 +14,7 @@ from hushrank.live.learning import make_learning
 from hushrank.live.transport import Stop, Transport
 
 DEFAULT_URL = "http://127.0.0.1:8765"
-_PATIENCE_S = 20.0  # to leave: the person waits for it
+_PATIENCE_S = 20.0  # where somebody waits for the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Device:
     epsilon: float | None = None  # the most privacy to spend; None: what the agreed rounds cost
     ca: Path | None = None  # certificates to trust beside the system's
     rounds: int | None = None  # answers to give; None: until the federation is finished
+    is_once: bool = False  # answer what is asked now, and wait for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,14 @@ def serve_device(device: Device, voice: Voice, stop: Stop) -> Ending:
     with (
         at_work(device.home),
         Interactions(device.home / STORE) as store,
-        _open_way(device, store, stop=stop, patience_s=None, tell=voice.tell) as way,
+        _open_way(device, store, stop=stop, patience_s=_PATIENCE_S if device.is_once else None, tell=voice.tell) as way,
     ):
         agreement = join_federation(store, way, token=device.token)
         assert way.credential is not None
         ledger = open_account(device.home, agreement, way.credential, epsilon=device.epsilon)
         voice.greet(agreement)
         member = Member(store, way, make_learning(agreement), ledger, report=voice.report)
-        return take_part(member, rounds=device.rounds)
+        return take_part(member, rounds=device.rounds, is_once=device.is_once)
 
 
 def leave_device(device: Device, tell: Callable[[str], None]) -> str:
