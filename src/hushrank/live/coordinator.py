@@ -117,7 +117,7 @@ class Coordinator:
         left, self._unwritten = self._unwritten, Counter()
         counted = self.writer.write(lambda connection: store.add_refusals(connection, left))
         await asyncio.gather(counted, return_exceptions=True)
-        await asyncio.to_thread(self.writer.stop)
+        await self.writer.stop()
 
     def begin_stop(self) -> None:
         """Refuse what is new and answer who waits."""
@@ -142,16 +142,13 @@ class Coordinator:
 
     # Who calls
 
-    def identify(self, authorization: str | None, *, or_left: bool = False) -> Caller:
+    def identify(self, credential: str | None, *, or_left: bool = False) -> Caller:
         """The client of a credential. All others are refused alike."""
-        scheme, _, secret = (authorization or "").partition(" ")
-        caller = None
-        if scheme.lower() == "bearer" and is_secret(secret):
-            caller = self._callers.get(store.hash_secret(secret))
+        is_known = credential is not None and is_secret(credential)
+        caller = self._callers.get(store.hash_secret(credential or "")) if is_known else None
         if caller is None or (caller.has_left and not or_left):
             raise RefusedError(Reason.credential, "no client has this credential: enrol first.")
-        now = self._clock()
-        self.rounds.see(caller.id, now)
+        self.rounds.see(caller.id, self._clock())
         if self.rounds.phase is Phase.idle:
             self._look_soon()
         return caller

@@ -12,6 +12,7 @@ from hushrank.live.messages import Reason, RefusedError, decode_reward, decode_u
 from hushrank.live.stages import count_params, evolution_of, protection_of
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.noisy_sum import NoisySum, Placement
+from hushrank.types import Array
 
 _ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
 _UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
@@ -79,10 +80,15 @@ def check_body(limits: BodyLimits, body: bytes) -> None:
         decode_reward(body, low=limits.rewards[0], high=limits.rewards[1])
         return
     delta = decode_update(body, n_params=limits.n_params).astype(np.float64)
-    if np.linalg.norm(delta, limits.norm_order) > limits.most_norm:
+    if _norm(delta, limits.norm_order) > limits.most_norm:
         raise RefusedError(
             Reason.norm, f"the update's L{limits.norm_order} norm is above {limits.most_norm:.6g}, the most allowed."
         )
+
+
+def _norm(delta: Array, order: int) -> float:
+    """Why not linalg.norm: for short vectors this is quicker, and it does not hand over to another thread."""
+    return float(np.abs(delta).sum()) if order == 1 else math.sqrt(float((delta * delta).sum()))
 
 
 class RateLimit:

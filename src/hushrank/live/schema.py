@@ -99,7 +99,11 @@ class SchemaError(ValueError):
 def make_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
     """SQLite as a server needs it: a commit is on the disk when it returns, and what is deleted is overwritten."""
     place = f"file:{quote(path.resolve().as_posix())}?mode={'ro' if read_only else 'rwc'}"
-    engine = sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(place, uri=True), poolclass=sa.NullPool)
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(place, uri=True, check_same_thread=False)  # Why: the writer's threads take turns
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:

@@ -22,7 +22,7 @@ from hushrank.live.config import ServerConfig, read_config
 from hushrank.live.coordinator import Coordinator
 from hushrank.live.founding import read_keys
 from hushrank.live.lock import alone_in
-from hushrank.live.server import make_app
+from hushrank.live.server import Front, make_app
 from hushrank.live.stages import guarantee_of
 from hushrank.live.telling import Tell
 
@@ -30,6 +30,7 @@ _BACKLOG = 2048
 _KEEP_ALIVE_S = 120  # Why: longer than a long poll, so that a client's connection lives from one to the next
 _GRACE_S = 10  # for requests under way when the server stops
 _MANY_FILES = 65_536
+_SWITCH_S = 0.0005  # Why: closing a round asks for the interpreter at every row, and must not wait 5 ms each time
 
 
 def serve(
@@ -53,6 +54,7 @@ def serve(
         with bind(config) as listener:
             tell_beginning(coordinator, config, listener, tell)
             allow_many_files()
+            sys.setswitchinterval(_SWITCH_S)
             run_app(app, coordinator, config, directory, listener, tell, behind_proxy=behind_proxy)
         engine.dispose()
         tell("stopped", accepted=coordinator.counters.n_accepted)
@@ -103,7 +105,7 @@ def tell_beginning(coordinator: Coordinator, config: ServerConfig, listener: soc
 
 
 def run_app(
-    app: Starlette,
+    app: Front,
     coordinator: Coordinator,
     config: ServerConfig,
     directory: Path,
@@ -116,7 +118,7 @@ def run_app(
         return None if name is None else str(directory / name)
 
     errors: list[BaseException] = []
-    app.router.lifespan_context = _remember_errors(app.router.lifespan_context, errors)
+    app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
     settings = uvicorn.Config(
         app,
         lifespan="on",

@@ -183,12 +183,18 @@ def _as_member(row: Any) -> Member:
     return Member(row.id, row.credential_hash, row.accepted, row.last_round, has_left=row.left_at is not None)
 
 
+_INSERT_UPDATE = sa.insert(UPDATES)
+_COUNT_UPDATE = (
+    sa.update(CLIENTS)
+    .where(CLIENTS.c.id == sa.bindparam("client"))
+    .values(accepted=CLIENTS.c.accepted + 1, last_round=sa.bindparam("round"))
+)
+
+
 def insert_updates(connection: sa.Connection, rows: Sequence[UpdateRow]) -> None:
     """Accepted, and counted for their clients."""
-    connection.execute(sa.insert(UPDATES), [row._asdict() for row in rows])
-    counted = sa.update(CLIENTS).where(CLIENTS.c.id == sa.bindparam("client"))
-    counted = counted.values(accepted=CLIENTS.c.accepted + 1, last_round=sa.bindparam("round"))
-    connection.execute(counted, [{"client": row.client, "round": row.round} for row in rows])
+    connection.execute(_INSERT_UPDATE, [row._asdict() for row in rows])
+    connection.execute(_COUNT_UPDATE, [{"client": row.client, "round": row.round} for row in rows])
 
 
 def find_digest(connection: sa.Connection, round: int, client: int) -> bytes | None:

@@ -1,17 +1,20 @@
-"""One thread that writes: what waits is committed together, and everybody is told after the commit is on the disk.
+"""What writes: what waits is committed together, and everybody is told after the commit is on the disk.
 
 A commit costs one flush of the disk whatever is in it. While one is under way others arrive; they are the next one. So
 a slow disk makes commits larger, not fewer updates per second.
+
+Updates are inserted on the event loop's own thread and only flushed on another. Why: Python's SQLite lets go of the
+interpreter at every row, and a thread that competes with a busy loop waits milliseconds to get it back each time. What
+takes longer, such as closing a round, runs on the other thread as a whole.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,8 +26,9 @@ from hushrank.live.messages import Reason, RefusedError
 from hushrank.live.store import UpdateRow, insert_updates
 
 T = TypeVar("T")
-_MOST_AT_ONCE = 5_000  # jobs in one commit. Why: it bounds how long the first of them waits for the last
+_MOST_AT_ONCE = 1_000  # jobs in one commit. Why: it bounds how long the first of them waits for the last
 _RETRY_AFTER_S = 5  # when the disk failed
+_DISK_ERRORS = (sa.exc.DBAPIError, sqlite3.Error)
 
 
 @dataclass(slots=True, eq=False)
@@ -38,15 +42,14 @@ class _Job:
 
 
 class Writer:
-    """Started and used on an event loop; works on a thread of its own."""
+    """Used on one event loop, which it keeps free of waiting for the disk."""
 
     def __init__(self, engine: sa.Engine, loop: asyncio.AbstractEventLoop, *, commit_s: Histogram) -> None:
-        self._commit_s = commit_s
-        self._engine, self._loop = engine, loop
+        self._engine, self._loop, self._commit_s = engine, loop, commit_s
+        self._thread = ThreadPoolExecutor(1, "hushrank-writer")
         self._connection: sa.Connection | None = None
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="hushrank-writer", daemon=True)
-        self._thread.start()
+        self._waiting: list[_Job] = []
+        self._is_busy = False
 
     def write_update(self, row: UpdateRow) -> asyncio.Future[None]:
         """Done when the update is on the disk; RefusedError when it cannot be."""
@@ -56,57 +59,74 @@ class Writer:
         """Done with the work's result when it is on the disk. Work that refuses must not have written anything."""
         return self._submit(work)
 
-    def stop(self) -> None:
-        """Write what waits, then end. Blocks."""
-        self._jobs.put(None)
-        self._thread.join()
+    async def stop(self) -> None:
+        """Write what waits, then end."""
+        await self.write(lambda _: None)
+        self._thread.shutdown()
+        self._disconnect()
 
     def _submit(self, work: UpdateRow | Callable[[sa.Connection], Any]) -> asyncio.Future[Any]:
         job = _Job(work, self._loop.create_future())
-        self._jobs.put(job)
+        self._waiting.append(job)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._begin)  # Why not at once: others may come in the same turn of the loop
         return job.done
 
-    def _run(self) -> None:
-        is_over = False
-        while not is_over:
-            batch, is_over = self._next_batch()
-            if batch:
-                self._commit(batch)
-                self._loop.call_soon_threadsafe(_tell, batch)
-        self._disconnect()
-
-    def _next_batch(self) -> tuple[list[_Job], bool]:
-        """Wait for one job, then take all that are there."""
-        batch: list[_Job] = []
-        job = self._jobs.get()
-        while job is not None:
-            batch.append(job)
+    def _begin(self) -> None:
+        """The next transaction, of all that waits."""
+        batch, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
+        began = time.perf_counter()
+        if all(isinstance(job.work, UpdateRow) for job in batch):
             try:
-                job = self._jobs.get_nowait() if len(batch) < _MOST_AT_ONCE else self._nothing()
-            except queue.Empty:
-                return batch, False
-        return batch, True
+                transaction = self._connect().begin()
+                _work(self._connect(), batch)
+            except _DISK_ERRORS:
+                self._fail(batch)
+                self._loop.call_soon(self._finish, batch, began)
+                return
+            self._thread.submit(self._flush, transaction, batch, began)
+        else:
+            self._thread.submit(self._run, batch, began)
 
-    def _nothing(self) -> _Job:
-        raise queue.Empty
+    def _flush(self, transaction: sa.RootTransaction, batch: Sequence[_Job], began: float) -> None:
+        """On the other thread: wait for the disk."""
+        try:
+            transaction.commit()
+        except _DISK_ERRORS:
+            self._fail(batch)
+        self._loop.call_soon_threadsafe(self._finish, batch, began)
 
-    def _commit(self, batch: Sequence[_Job]) -> None:
-        """All in one transaction; a job with a mistake of its own is left out, and the others begin again."""
-        began, left = time.perf_counter(), list(batch)
+    def _run(self, batch: Sequence[_Job], began: float) -> None:
+        """On the other thread: all jobs; one with a mistake of its own is left out, and the others begin again."""
+        left = list(batch)
         while left:
             try:
-                self._connection = self._connection or self._engine.connect()
-                with self._connection.begin():
-                    _work(self._connection, left)
+                with self._connect().begin():
+                    _work(self._connect(), left)
                 break
-            except (sa.exc.DBAPIError, sqlite3.Error):
+            except _DISK_ERRORS:
                 self._fail(left)
                 break
             except Exception as error:
                 if all(job.error is None for job in left):  # Why: or this would go round for ever
                     _blame(left, error)
                 left = [job for job in left if job.error is None]
+        self._loop.call_soon_threadsafe(self._finish, batch, began)
+
+    def _finish(self, batch: Sequence[_Job], began: float) -> None:
+        """Everybody is told; what has come meanwhile is next."""
         self._commit_s.add(time.perf_counter() - began)
+        for job in batch:
+            if job.done.done():  # Why: whoever waited has gone; the commit stands
+                continue
+            if job.error is None:
+                job.done.set_result(job.result)
+            else:
+                job.done.set_exception(job.error)
+        self._is_busy = bool(self._waiting)
+        if self._waiting:
+            self._loop.call_soon(self._begin)
 
     def _fail(self, batch: Sequence[_Job]) -> None:
         """The disk is full or broken: nothing of the batch counts, and the next one begins with a new connection."""
@@ -114,8 +134,12 @@ class Writer:
         _blame(batch, RefusedError(Reason.disk, detail, retry_after_s=_RETRY_AFTER_S))
         self._disconnect()
 
+    def _connect(self) -> sa.Connection:
+        self._connection = self._connection or self._engine.connect()
+        return self._connection
+
     def _disconnect(self) -> None:
-        with suppress(sa.exc.DBAPIError, sqlite3.Error):
+        with suppress(*_DISK_ERRORS):
             if self._connection is not None:
                 self._connection.close()
         self._connection = None
@@ -132,7 +156,7 @@ def _work(connection: sa.Connection, batch: Sequence[_Job]) -> None:
             job.result, job.error = job.work(connection), None
         except RefusedError as refused:
             job.error = refused
-        except (sa.exc.DBAPIError, sqlite3.Error):
+        except _DISK_ERRORS:
             raise
         except Exception as error:
             job.error = error
@@ -142,13 +166,3 @@ def _work(connection: sa.Connection, batch: Sequence[_Job]) -> None:
 def _blame(batch: Sequence[_Job], error: Exception) -> None:
     for job in batch:
         job.error = error
-
-
-def _tell(batch: Sequence[_Job]) -> None:
-    for job in batch:
-        if job.done.done():  # Why: whoever waited has gone; the commit stands
-            continue
-        if job.error is None:
-            job.done.set_result(job.result)
-        else:
-            job.done.set_exception(job.error)
