@@ -371,7 +371,8 @@ class Coordinator:
         """Of the round's updates; None where they make none, so that the round is abandoned and the next one opens."""
         bodies = store.read_bodies(connection, number)
         try:
-            made = next_ranker(self.agreement, params, state, bodies, round=number)
+            with np.errstate(over="ignore", invalid="ignore"):
+                made = next_ranker(self.agreement, params, state, bodies, round=number)
         except ValueError:  # Why: what was checked at the door cannot fail here, but a round must never stall
             return None
         return made if np.isfinite(made[0]).all() else None

@@ -81,7 +81,7 @@ class Writer:
             try:
                 transaction = self._connect().begin()
                 _work(self._connect(), batch)
-            except _DISK_ERRORS:
+            except Exception:
                 self._fail(batch)
                 self._loop.call_soon(self._finish, batch, began)
                 return
@@ -93,7 +93,7 @@ class Writer:
         """On the other thread: wait for the disk."""
         try:
             transaction.commit()
-        except _DISK_ERRORS:
+        except Exception:  # Why any: whatever goes wrong here, nobody may wait for ever
             self._fail(batch)
         self._loop.call_soon_threadsafe(self._finish, batch, began)
 
