@@ -64,7 +64,8 @@ def run(
 ) -> None:
     """Learn from this device's own searches, round after round; or pretend to (--simulate)."""
     from hushrank.cli.stopping import stopping
-    from hushrank.live.device import Device, Voice, serve_device
+    from hushrank.live.client import Voice
+    from hushrank.live.device import Device, serve_device
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from hushrank.live.agreement import Agreement
 from hushrank.live.interactions import REFUSED, SENT, WAITING, Answer, Interactions, KeptRanker
 from hushrank.live.joining import AgreementChangedError, leave_federation
 from hushrank.live.learning import Draft, Learning, draft_answer, seal_answer
@@ -72,6 +73,15 @@ class Report:
     state: str  # sent or refused
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who hears what."""
+
+    tell: Callable[[str], None] = lambda _: None  # sentences
+    greet: Callable[[Agreement], None] = lambda _: None  # what was joined
+    report: Callable[[Report], None] = lambda _: None  # what became of each answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from hushrank.live.agreement import Agreement
-from hushrank.live.client import Ending, Member, ask_ranker, take_part
+from hushrank.live.client import Ending, Member, Voice, ask_ranker, take_part
 from hushrank.live.interactions import STORE, Interactions, KeptRanker
 from hushrank.live.joining import at_work, join_federation, open_account
 from hushrank.live.learning import Learning, make_learning
@@ -91,8 +91,9 @@ def pretend(
     endings, errors = list[Ending](), list[Exception]()
 
     def live(id: int) -> None:
+        voice = Voice(tell, greet) if id == ids[0] else Voice()  # Why: what all have to say is said once
         try:
-            endings.append(live_one(pretence, id, board, stop=stop, greet=greet if id == ids[0] else None, tell=tell))
+            endings.append(live_one(pretence, id, board, voice, stop=stop))
         except Exception as error:  # Why: whatever it is, it is told once, by the thread that began it all
             errors.append(error)
             stop.set()
@@ -109,21 +110,13 @@ def pretend(
     return endings
 
 
-def live_one(
-    pretence: Pretence,
-    id: int,
-    board: Scoreboard,
-    *,
-    stop: Stop,
-    greet: Callable[[Agreement], None] | None,
-    tell: Callable[[str], None],
-) -> Ending:
+def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, stop: Stop) -> Ending:
     """One person's client, from joining to its end."""
     home = pretence.home / str(id)
     with (
         at_work(home),
         Interactions(home / STORE, is_durable=False) as store,
-        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=tell) as way,
+        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=voice.tell) as way,
     ):
         token = pretence.tokens[id] if id < len(pretence.tokens) else None
         if token is None and store.membership() is None:
@@ -132,8 +125,7 @@ def live_one(
                 "hushrank server token --count N, and name the file with --tokens."
             )
         agreement = join_federation(store, way, token=token)
-        if greet is not None:
-            greet(agreement)
+        voice.greet(agreement)
         member = make_member(pretence, agreement, store, way, board, id)
         ending = take_part(member, rounds=pretence.rounds)
         board.saw_ranker(member.learning, ask_ranker(member))

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushrank.live.agreement import Agreement
-from hushrank.live.client import Ending, Member, Report, take_part
+from hushrank.live.client import Ending, Member, Voice, take_part
 from hushrank.live.interactions import STORE, Interactions
 from hushrank.live.joining import at_work, join_federation, leave_federation, open_account
 from hushrank.live.learning import make_learning
@@ -28,15 +27,6 @@ class Device:
     ca: Path | None = None  # certificates to trust beside the system's
     rounds: int | None = None  # answers to give; None: until the federation is finished
     is_once: bool = False  # answer what is asked now, and wait for nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """Who hears what."""
-
-    tell: Callable[[str], None]  # sentences
-    greet: Callable[[Agreement], None]  # what was joined
-    report: Callable[[Report], None]  # what became of each answer
 
 
 def serve_device(device: Device, voice: Voice, stop: Stop) -> Ending:
