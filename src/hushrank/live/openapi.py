@@ -10,7 +10,8 @@ from hushrank.live.messages import MOST_WAIT_S, Outcome, Reason
 
 Json = dict[str, Any]
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
-_ROUND: Json = {"type": "integer", "minimum": 1, "maximum": 10**17}
+_MOST = 10**18 - 1  # the largest number that is read
+_ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
 _LAST: Json = {
     "type": ["object", "null"],
     "description": "the last round that an update of this client was accepted in, and what became of it",
@@ -110,7 +111,7 @@ def _round() -> Json:
     finished = _object(finished={"const": True}, last=_LAST)
     said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400")
     wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
-    said["parameters"] += [_query("after", {"type": "integer", "minimum": 0, "maximum": 10**17}), _query("wait", wait)]
+    said["parameters"] += [_query("after", {"type": "integer", "minimum": 0, "maximum": _MOST}), _query("wait", wait)]
     said["responses"]["204"] = {"description": "none within the wait"}
     return said
 
