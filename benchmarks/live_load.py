@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +75,24 @@ class Server:
             time.sleep(0.05)
         raise RuntimeError("the server did not start within a minute")
 
-    def stop(self) -> float:
-        """CPU seconds that it used."""
+    def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)
         _, status, used = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self._log.close()
         if self._process.returncode:
             raise RuntimeError(f"the server ended with {self._process.returncode}")
-        return used.ru_utime + used.ru_stime
+        self.cpu_s = used.ru_utime + used.ru_stime
+
+
+@contextmanager
+def running(server: Server) -> Iterator[int]:
+    """The port, while it runs."""
+    port = server.start()
+    try:
+        yield port
+    finally:
+        server.stop()
 
 
 async def drive(server: Server, port: int, *, n_clients: int, n_connections: int, seconds: float) -> dict[str, Any]:
@@ -134,9 +145,9 @@ def summarise(times: list[float]) -> dict[str, float]:
 
 def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: float) -> dict[str, Any]:
     server = Server(directory, n_clients=n_clients, rounds=None)
-    port = server.start()
-    found = asyncio.run(drive(server, port, n_clients=n_clients, n_connections=n_connections, seconds=seconds))
-    server_cpu, seen, wall = server.stop(), found["seen"], found["wall_s"]
+    with running(server) as port:
+        found = asyncio.run(drive(server, port, n_clients=n_clients, n_connections=n_connections, seconds=seconds))
+    server_cpu, seen, wall = server.cpu_s, found["seen"], found["wall_s"]
     return {
         "clients": n_clients,
         "connections": n_connections,
@@ -155,9 +166,8 @@ def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: fl
 def run_rounds(directory: Path, *, n_rounds: int) -> dict[str, Any]:
     """Two clients on two connections, until the federation is finished."""
     server = Server(directory, n_clients=2, rounds=n_rounds)
-    port = server.start()
-    found = asyncio.run(drive(server, port, n_clients=2, n_connections=2, seconds=600))
-    server.stop()
+    with running(server) as port:
+        found = asyncio.run(drive(server, port, n_clients=2, n_connections=2, seconds=600))
     check_store(server, found["seen"])
     lines = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
     times = [line["seconds"] for line in lines if line["event"] == "round-closed"]
