@@ -187,7 +187,7 @@ def _find_noise(chosen: dict[str, Any]) -> dict[str, Any]:
         return composed_epsilon([spend], delta=chosen.get("delta")) <= epsilon
 
     low, high = 2.0**-20, 2.0**40
-    while high / low > 1.0001:
+    while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if keeps(middle) else (middle, high)
     return {**rest, "noise_multiplier": high}
