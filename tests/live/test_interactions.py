@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,13 @@ def test_the_membership_is_one_row(store: Interactions) -> None:
 
 def test_what_is_too_old_to_be_learnt_from_can_be_forgotten(store: Interactions) -> None:
     numbers = [store.add(shown(round)) for round in (1, 2, 3)]
-    assert store.forget_before(3) == 2
-    assert find(store) == numbers[2:]
+    store.commit_answer(Answer(1, b"", 1.0, ""), numbers[:1])
+    assert store.forget_before(3) == 2 and store.forget_before(3) == 0
+    assert find(store) == numbers[2:] and not store.click(numbers[1], 0)
+    assert store.count_used() == {1: 1} and store.count_shown(round=2) == 1  # that there was one stays
+    with closing(sqlite3.connect(store.path)) as raw:
+        sizes = raw.execute("SELECT length(features) FROM impressions ORDER BY number").fetchall()
+    assert sizes == [(0,), (0,), (5 * 4 * 4,)]
 
 
 def test_the_file_is_for_its_owner_only(store: Interactions) -> None:

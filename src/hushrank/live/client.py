@@ -47,7 +47,6 @@ from hushrank.types import Array
 
 WAIT_S = 30  # for news of a round
 LISTEN_S = 10  # between two looks into the store while a round waits for something to learn from
-KEEP_ROUNDS = 1000  # impressions of older rankers are deleted
 _LAST_CALL = 0.8  # of the time that a round is open; then fewer lists than agreed must do
 _FREEING = (Reason.late, Reason.round, Reason.not_asked)  # refusals that say: it does not count, nothing is wrong
 _FATAL = (Reason.credential, Reason.version, Reason.agreement)
@@ -96,6 +95,7 @@ class Member:
     id: int = 0  # in the streams of a simulator's key
     search: Callable[[KeptRanker], None] | None = None  # what a pretend person does with a new ranker
     report: Callable[[Report], None] = lambda _: None
+    keep_rounds: int = 1000  # what impressions of older rankers hold is deleted
 
 
 def take_part(member: Member, *, rounds: int | None = None, is_once: bool = False) -> Ending:
@@ -134,7 +134,7 @@ def answer_round(member: Member, round: int, closes_in_s: float | None, *, waits
     pay(member, draft)
     answer = seal_answer(member.learning, draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
     member.store.commit_answer(answer, draft.used)
-    member.store.forget_before(round - KEEP_ROUNDS)
+    member.store.forget_before(round - member.keep_rounds)
     return upload(member, answer, n_lists=len(draft.used))
 
 

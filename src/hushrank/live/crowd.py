@@ -22,6 +22,7 @@ from hushrank.metrics.ndcg import mean_ndcg
 from hushrank.streams import ENTROPY, seed_key, stream
 from hushrank.types import Array, Fold, QuerySet, User
 
+KEEP_ROUNDS = 100  # Why: fifty people fill 1.6 MB of disk in each round
 _REPEAT = 0  # Why: pretend people draw what the simulator's first repeat draws
 
 
@@ -155,6 +156,7 @@ def make_member(
         key=person.key if agreement.is_seeded else ENTROPY,
         id=id,
         search=search,
+        keep_rounds=KEEP_ROUNDS,
     )
 
 

@@ -39,6 +39,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "scores BLOB NOT NULL, ranking BLOB NOT NULL, clicks BLOB NOT NULL, shown_at REAL NOT NULL, "
         "is_finished INTEGER NOT NULL, used_in INTEGER)",
         "CREATE INDEX impressions_of_round ON impressions (round)",
+        "CREATE INDEX impressions_kept ON impressions (round) WHERE length(scores) > 0",
         "CREATE INDEX impressions_used ON impressions (used_in) WHERE used_in IS NOT NULL",
         "CREATE TABLE outbox (round INTEGER PRIMARY KEY, body BLOB NOT NULL, weight REAL NOT NULL, "
         "guarantee TEXT NOT NULL, made_at REAL NOT NULL, state TEXT NOT NULL, reason TEXT)",
@@ -146,7 +147,9 @@ class Interactions:
     def click(self, number: int, position: int) -> bool:
         """A click on the shown list's position (0 is the first); False when it comes too late to be learnt from."""
         with self._transaction() as run:
-            row = run("SELECT clicks FROM impressions WHERE number = ? AND used_in IS NULL", (number,)).fetchone()
+            row = run(
+                "SELECT clicks FROM impressions WHERE number = ? AND used_in IS NULL AND length(clicks) > 0", (number,)
+            ).fetchone()
             if row is None:
                 return False
             clicks = bytearray(row[0])
@@ -177,7 +180,7 @@ class Interactions:
             rows = self._connection.execute(
                 f"SELECT number, {_COLUMNS} FROM impressions WHERE used_in IS NULL AND policy = :policy "
                 "AND round >= :oldest AND seed IS :seed AND direction IS :direction "
-                "AND (is_finished OR shown_at < :finished) ORDER BY number DESC LIMIT :limit",
+                "AND (is_finished OR shown_at < :finished) AND length(scores) > 0 ORDER BY number DESC LIMIT :limit",
                 asked,
             ).fetchall()
         return [(number, _as_impression(rest)) for number, *rest in reversed(rows)]
@@ -250,9 +253,14 @@ class Interactions:
         return None if row is None else KeptRanker(row[0], np.frombuffer(row[1], "<f4"), row[2])
 
     def forget_before(self, round: int) -> int:
-        """Delete impressions of rankers older than this, used or not; how many."""
+        """Delete what impressions of rankers older than this hold; that they were, and what used them, stays."""
         with self._transaction() as run:
-            return int(run("DELETE FROM impressions WHERE round < ?", (round,)).rowcount)
+            done = run(
+                "UPDATE impressions SET features = x'', scores = x'', ranking = x'', clicks = x'' "
+                "WHERE round < ? AND length(scores) > 0",
+                (round,),
+            )
+            return int(done.rowcount)
 
     def membership(self) -> Membership | None:
         row = self._first("SELECT url, agreement, credential, state FROM membership")
