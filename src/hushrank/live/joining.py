@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,12 +17,13 @@ from typing import Any
 
 from hushrank.live.agreement import Agreement, as_json, parse_agreement
 from hushrank.live.interactions import Interactions, Membership
+from hushrank.live.lock import alone_in
 from hushrank.live.messages import ENROL, FEDERATION, LEAVE, WIRE_VERSION, Reason, RefusedError, make_secret
 from hushrank.live.stages import guarantee_of, price_of, total_epsilon_of
 from hushrank.live.transport import Transport, parse_json
 from hushrank.privacy.ledger import Budget, Ledger, LedgerError, open_ledger, read_ledger
 
-LEDGER, LOCK = "ledger.jsonl", "lock"
+LEDGER = "ledger.jsonl"
 JOINING, MEMBER, LEFT = "joining", "member", "left"  # states of a membership
 _ROUNDING = 1.0 + 1e-9  # Why: a budget for exactly so many rounds must not fail in the last one by a rounding error
 
@@ -36,18 +36,7 @@ class AgreementChangedError(ValueError):
 def at_work(home: Path) -> Iterator[None]:
     """While this lasts, no other client works in this home. Any death of the process releases it."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (home / LOCK).open("a+b") as file:
-        try:
-            if sys.platform == "win32":
-                import msvcrt
-
-                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ValueError(f"another client is at work in {home}. Stop it, or name another --home.") from error
+    with alone_in(home, who="client"):
         yield
 
 
