@@ -129,7 +129,8 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, st
         voice.greet(agreement)
         member = make_member(pretence, agreement, store, way, board, id)
         ending = take_part(member, rounds=pretence.rounds)
-        board.saw_ranker(member.learning, ask_ranker(member))
+        if ending is not Ending.budget:  # Why: who has left is told nothing any more
+            board.saw_ranker(member.learning, ask_ranker(member))
         return ending
 
 
