@@ -43,7 +43,7 @@ $(VENV)/.made:
 install = $(if $(UV),VIRTUAL_ENV=$(VENV) $(UV) pip install --quiet,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 $(VENV)/.lab: pyproject.toml | $(VENV)/.made
-	$(install) --editable ".[lab]"
+	$(install) --editable ".[lab,server]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.made
@@ -51,5 +51,5 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.made
 	touch $@ $(VENV)/.lab
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.made
-	$(install) --editable ".[lab]" --group docs
+	$(install) --editable ".[lab,server]" --group docs
 	touch $@ $(VENV)/.lab
