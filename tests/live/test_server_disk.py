@@ -53,3 +53,19 @@ def test_a_disk_that_is_full_when_a_round_closes_stalls_nothing(tmp_path: Path) 
         resource.prlimit(server.process.pid, limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert one.poll(after=1, wait=60)["last"] == {"round": 1, "outcome": "closed"}
         assert server.export().tolist() == pytest.approx([0.3, 0, 0])
+
+
+def test_a_server_whose_disk_is_full_can_be_stopped_and_started_again(tmp_path: Path) -> None:
+    found_federation(tmp_path / "f", "--features", 3, min_clients=2)
+    with serving(tmp_path / "f") as server:
+        one, two = enrol_people(server.url, tmp_path / "f", 2)
+        one.poll()
+        assert one.answer(1, dense(0.3, 0, 0)).status == 200
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        assert two.answer(1, dense(0, 0.3, 0)).reason == "disk"
+    with serving(tmp_path / "f") as server:
+        one.url = two.url = server.url
+        assert one.answer(1, dense(0.3, 0, 0)).json == {"accepted": True, "again": True}
+        assert two.answer(1, dense(0, 0.3, 0)).json == {"accepted": True}
+        assert one.poll(after=1)["last"] == {"round": 1, "outcome": "closed"}
+        assert server.export().tolist() == pytest.approx([0.15, 0.15, 0])

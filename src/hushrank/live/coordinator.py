@@ -283,14 +283,14 @@ class Coordinator:
         return {"clients": n_clients, "round": found.rounds.number + (not found.rounds.is_open)}
 
     def describe_now(self) -> str:
-        """The open round, for a person who watches."""
+        """The open round, for a person who watches; may be called from another thread."""
         rounds, refused = self.rounds, sum(self._unwritten.values())
-        if rounds.is_open:
-            answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
-            said = f"round {rounds.number}: {answers}, {self._clock() - self._opened_at:.0f} s, {refused} refused"
-        else:
-            said = f"{rounds.phase}: {len(rounds.candidates(self._clock()))} clients awake, {self.rules.fewest} needed"
-        return said
+        if rounds.phase is Phase.finished:
+            return f"finished after {rounds.n_closed} rounds"
+        if not rounds.is_open:
+            return f"{rounds.phase}: {len(rounds.members)} clients, a round needs {self.rules.fewest} that are awake"
+        answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
+        return f"round {rounds.number}: {answers}, {self._clock() - self._opened_at:.0f} s, {refused} refused"
 
     def now(self) -> float:
         """In seconds of a clock that does not jump."""

@@ -108,7 +108,7 @@ def make_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # Why: transactions begin where `begin` below says, not where a driver thinks
-        for pragma in ("busy_timeout = 10000", "foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
+        for pragma in ("busy_timeout = 2000", "foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
             connection.execute(f"PRAGMA {pragma}")
         if not read_only:
             connection.execute("PRAGMA journal_mode = WAL")

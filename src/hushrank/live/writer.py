@@ -60,8 +60,9 @@ class Writer:
         return self._submit(work)
 
     async def stop(self) -> None:
-        """Write what waits, then end."""
-        await self.write(lambda _: None)
+        """Write what waits, as far as the disk allows, then end."""
+        with suppress(RefusedError):
+            await self.write(lambda _: None)
         self._thread.shutdown()
         self._disconnect()
 
