@@ -123,11 +123,13 @@ def test_a_federation_needs_a_name_that_can_be_read() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2),
+    max_leaves=3,
 )
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), json_values))
+@given(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4))
 def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, Any]) -> None:
     sent = {**as_json(make()), **change}
     try:

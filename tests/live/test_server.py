@@ -197,9 +197,23 @@ def test_a_head_that_never_ends_is_not_waited_for(server: Server, beginning: byt
         assert read_all(connection) == b""
 
 
+def send_for_ever(connection: socket.socket) -> None:
+    while True:
+        connection.sendall(bytes(1000))
+        time.sleep(0.05)
+
+
+def test_a_body_that_never_ends_is_refused_at_once_and_not_listened_to_for_long(server: Server) -> None:
+    with connect(server) as connection:
+        connection.sendall(b"POST /v1/enrol HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 426")
+        with pytest.raises(ConnectionError):
+            send_for_ever(connection)
+
+
 def test_a_body_without_a_length_is_refused(server: Server, people: list[Person]) -> None:
-    chunks: Any = iter([GOOD])
-    reply = Person(server.url, people[0].digest, people[0].credential).answer(2, chunks, Transfer_Encoding="chunked")
+    chunks: Any = iter([GOOD])  # Why: of unknown length, so that http.client sends it in chunks
+    reply = Person(server.url, people[0].digest, people[0].credential).answer(2, chunks)
     assert (reply.status, reply.reason) == (411, "size")
 
 

@@ -187,7 +187,8 @@ class Door:
 
     def refuse(self, refused: RefusedError) -> Answer:
         self._federation.count_refusal(refused.reason)
-        headers = {"connection": "close"} if refused.reason in (Reason.size, Reason.slow) else {}
+        # Why not for size too: whoever still sends would see a broken connection instead of the reason
+        headers = {"connection": "close"} if refused.reason is Reason.slow else {}
         if refused.retry_after_s is not None:
             headers["retry_after"] = str(refused.retry_after_s)
         if refused.status == 401:
