@@ -252,7 +252,8 @@ def check_keys(agreement: Agreement) -> None:
                 f"{key} is no matter of {agreement.method} with privacy={agreement.privacy}: leave it out."
             )
         if not is_given and key in needed:
-            raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {key}.")
+            hint = ", the answers expected in a round" if key == "n_clients" else ""
+            raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {key}{hint}.")
     if agreement.rounds is None and agreement.privacy != "none":
         raise ValueError(f"privacy={agreement.privacy} is accounted over all rounds: rounds must be a number.")
     if agreement.rounds is None and agreement.server_fade:
