@@ -44,7 +44,7 @@ from hushrank.types import Array
 
 HOST = "127.0.0.1"
 DATA = "mq2008-like"
-DEADLINE_S = 4.0
+DEADLINE_S, PAUSE_S = 4.0, 0.2  # Why a pause: on a quiet machine rounds would be over before anybody could be killed
 PATIENCE_S = 120.0  # without a new round
 NAP_S = (0.0, 0.0, 0.5, 6.0)  # that a victim stays dead; the last one is longer than a round
 
@@ -175,8 +175,8 @@ def torment(stage: Stage) -> None:
         for name in [name for name, when in late.items() if n >= when]:
             stage.start(name)
             del late[name]
-        if n_killed < plan.kills and n >= n_killed * plan.rounds / plan.kills:
-            time.sleep(dice.uniform(0.0, 0.3))
+        if n_killed < plan.kills and n >= 0.8 * n_killed * plan.rounds / plan.kills:
+            time.sleep(dice.uniform(0.0, PAUSE_S))
             victims = [name for name in stage.names if name in stage.running]
             name = "server" if "server" in victims and dice.random() < 0.25 else dice.choice(victims)
             stage.kill(name, nap_s=dice.choice(NAP_S if name != "server" else NAP_S[:-1]))

@@ -106,8 +106,8 @@ def test_killed_at_every_point_once_it_goes_on_where_it_stopped(tmp_path: Path) 
 def test_killed_thirty_times_at_random_moments_the_ranker_is_that_of_a_quiet_training(
     method: str, tmp_path: Path
 ) -> None:
-    rounds, moments, kills = 400, random.Random(7), 0
-    found(tmp_path, method, rounds)
+    rounds, moments, kills = 600, random.Random(7), 0
+    found(tmp_path, method, rounds, pause_s=0.05)  # Why: thirty lives of a second must not be enough for all rounds
     with serving(tmp_path / "server") as server:
         for _ in range(30):
             person = start_person(
