@@ -149,12 +149,9 @@ def found_federation(stage: Stage) -> None:
     plan = stage.plan
     words = ["server", "init", str(stage.server_home), "--simulate", "--seed", str(plan.seed)]
     words += ["--method", plan.method, "--tokens", str(plan.clients)]
-    settings = {
-        "rounds": plan.rounds,
-        "min_clients": plan.clients // 2,
-        "deadline_s": DEADLINE_S,
-        "keep_updates": "true",
-    }
+    half = plan.clients // 2
+    settings = {"rounds": plan.rounds, "deadline_s": DEADLINE_S, "pause_s": PAUSE_S, "keep_updates": "true"}
+    settings |= {"quorum": half, "min_clients": half}
     words += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     subprocess.run([sys.executable, "-m", "hushrank", *words], check=True, capture_output=True)
 
