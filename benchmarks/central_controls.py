@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hushrank.experiments.reproduce import ReproduceOptions, prepare
+from hushrank.reproduce.reproduce import ReproduceOptions, prepare
 
 RESULT = "fpdgd.figure2"
 ONLINE, OFFLINE, MAX_RR = "online/nDCG@10", "offline/nDCG@10", "offline/MaxRR"

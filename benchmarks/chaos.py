@@ -36,10 +36,10 @@ from typing import Any
 
 import numpy as np
 
-from hushrank.live.agreement import Agreement, parse_agreement
-from hushrank.live.interactions import REFUSED, SENT, STORE, WAITING
-from hushrank.live.messages import WIRE_HEADER
-from hushrank.live.new_ranker import Body, first_ranker, next_ranker
+from hushrank.live.device.store import REFUSED, SENT, STORE, WAITING
+from hushrank.live.server.new_ranker import Body, first_ranker, next_ranker
+from hushrank.live.wire.agreement import Agreement, parse_agreement
+from hushrank.live.wire.messages import WIRE_HEADER
 from hushrank.types import Array
 
 HOST = "127.0.0.1"

@@ -25,10 +25,10 @@ from hushrank.engine.gather import initial_params, initial_state
 from hushrank.engine.kernel import fill_uniform, sample_places, score_documents
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import load_engine
-from hushrank.experiments.bench import finish
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.resolve import resolve
 from hushrank.files import write_json
+from hushrank.machine.bench import finish
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.recipes.resolve import resolve
 from hushrank.types import Array
 
 _TIMINGS = 7

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushrank.live import messages
-from hushrank.live.messages import make_secret
+from hushrank.live.wire import messages
+from hushrank.live.wire.messages import make_secret
 
 
 class Connection(asyncio.Protocol):

@@ -27,14 +27,14 @@ import sqlalchemy as sa
 
 from benchmarks.live_generator import Seen, connect, enrol, make_person, take_part
 from hushrank.files import write_json
-from hushrank.live import store
-from hushrank.live.agreement import Agreement, make_agreement
-from hushrank.live.config import make_config
-from hushrank.live.founding import TOKENS, found_federation
-from hushrank.live.messages import Outcome
-from hushrank.live.new_ranker import first_ranker, next_ranker
-from hushrank.live.schema import ROUNDS, UPDATES
-from hushrank.live.stages import count_params
+from hushrank.live.server import store
+from hushrank.live.server.config import make_config
+from hushrank.live.server.founding import TOKENS, found_federation
+from hushrank.live.server.new_ranker import first_ranker, next_ranker
+from hushrank.live.server.schema import ROUNDS, UPDATES
+from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.messages import Outcome
+from hushrank.live.wire.terms import count_params
 
 _FEATURES = 46
 _SERVER = "from hushrank.cli.main import main; main()"

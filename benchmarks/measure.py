@@ -12,8 +12,8 @@ import sys
 
 from benchmarks import page
 from benchmarks.fresh import run_fresh
-from hushrank.experiments.bench import BENCHMARKS
 from hushrank.files import write_json
+from hushrank.machine.bench import BENCHMARKS
 
 
 def main() -> int:

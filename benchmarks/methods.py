@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hushrank.experiments.literature import find_result
-from hushrank.experiments.outcome import OFFLINE, Finished
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.run import RunOptions, run_recipe
 from hushrank.files import write_json
 from hushrank.metrics.significance import paired_t_test
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.reproduce.literature import find_result
+from hushrank.reproduce.verdicts import OFFLINE, Finished
+from hushrank.runs.run import RunOptions, run_recipe
 
 USERS = ("perfect", "navigational", "informational")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # two million searches each

@@ -28,12 +28,12 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from hushrank.engine.simulate import Options, simulate
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.resolve import resolve
 from hushrank.files import write_json
 from hushrank.metrics.significance import equivalence_test, paired_t_test
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.renyi import composed_epsilon
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.recipes.resolve import resolve
 
 ROUNDS, DELTA, MARGIN = 50, 1e-5, 0.003
 USERS = ("perfect", "navigational", "informational")

@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 
 from hushrank.cli.running import run_visibly
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.run import RunOptions
 from hushrank.files import write_json
 from hushrank.metrics.significance import equivalence_test
+from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.report.page import write_report
 from hushrank.report.summary import from_directory
+from hushrank.runs.run import RunOptions
 
 USERS = ("perfect", "navigational", "informational")
 PUBLISHED = {"perfect": 0.701, "navigational": 0.696, "informational": 0.693}  # central PDGD in batches of 200, MQ2008

@@ -23,8 +23,8 @@ from hushrank.data.letor_write import write_letor
 from hushrank.data.load import load_dataset
 from hushrank.data.shapes import shape_named
 from hushrank.data.synthetic import generate_queries
-from hushrank.experiments.bench import peak_memory
 from hushrank.files import write_json
+from hushrank.machine.bench import peak_memory
 from hushrank.types import QuerySet
 
 SHAPE = "mslr-like:n_queries=60"

@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 
 from hushrank.clicks.named import named_user
-from hushrank.cohort import Population
 from hushrank.data.load import load_dataset
-from hushrank.evolution import Evolution
-from hushrank.experiments.reconstruction import (
+from hushrank.federation.cohort import Population
+from hushrank.federation.evolution import Evolution
+from hushrank.federation.protection import protect
+from hushrank.federation.round import Federation
+from hushrank.files import write_json
+from hushrank.leaks.reconstruction import (
     Protect,
     draw_round,
     leak_curve,
@@ -33,15 +36,12 @@ from hushrank.experiments.reconstruction import (
     watch_client,
     watch_rounds,
 )
-from hushrank.files import write_json
 from hushrank.privacy.accounting import Training, make_account
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.named import PAPER_SETTINGS, paper_noise
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.randomised_response import epsilon_bound
-from hushrank.protection import protect
 from hushrank.rankers.linear import LinearRanker
-from hushrank.round import Federation
 from hushrank.streams import draw_normal, seed_key
 from hushrank.types import Array, DenseUpdate
 

@@ -24,10 +24,10 @@ from benchmarks.fresh import run_fresh
 from hushrank.engine.gather import initial_state
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import Options, load_engine, name_engine
-from hushrank.experiments.bench import finish, peak_memory
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.resolve import resolve
 from hushrank.files import write_json
+from hushrank.machine.bench import finish, peak_memory
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.recipes.resolve import resolve
 
 SIZES = (10**3, 10**4, 10**5, 10**6)
 MOST_BYTES = 4e9

@@ -21,12 +21,12 @@ from statistics import fmean
 from typing import Any
 
 from hushrank.cli.pool_display import PoolDisplay
-from hushrank.experiments.grid import Grid, expand, find_grid, make_grid
-from hushrank.experiments.pool import PoolOptions
-from hushrank.experiments.recipe import NAMED, Recipe, change_recipe
-from hushrank.experiments.sweep import SweepOptions, run_sweep
 from hushrank.files import write_json
 from hushrank.metrics.significance import equivalence_test, paired_t_test
+from hushrank.recipes.grid import Grid, expand, find_grid, make_grid
+from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
+from hushrank.runs.pool import PoolOptions
+from hushrank.runs.sweep import SweepOptions, run_sweep
 
 MARGIN = 0.003
 TEST, VALI = "offline/nDCG@10", "vali/nDCG@10"

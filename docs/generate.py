@@ -23,9 +23,9 @@ from compatible import describe_compatibility
 from measured import fill_page
 
 from hushrank.cli.main import app
-from hushrank.experiments import recipe as recipes
-from hushrank.experiments.reproduce import PAPERS, list_results
 from hushrank.look.assets import stylesheet
+from hushrank.recipes import recipe as recipes
+from hushrank.reproduce.reproduce import PAPERS, list_results
 
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
@@ -177,7 +177,7 @@ def describe_published() -> str:
         "# Published results",
         f"Tables and figures of the papers, and what each asks. `hushrank reproduce NAME` runs {n_run} of these "
         f"{len(results)} today; [Rerun a published result](../howto/reproduce.md) says how. What a paper prints and "
-        "claims is kept in `src/hushrank/experiments/published/`.",
+        "claims is kept in `src/hushrank/reproduce/published/`.",
     ]
     for paper, title in PAPERS.items():
         rows = [describe_result(result) for result in results if result["paper"] == paper]

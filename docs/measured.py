@@ -16,9 +16,9 @@ import measured_noise
 import measured_private
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
 
-from hushrank.experiments.literature import find_result
-from hushrank.experiments.papers.foltr_es_table2 import make_table
 from hushrank.look.numbers import format_count, format_p, format_signed, format_value
+from hushrank.reproduce.literature import find_result
+from hushrank.reproduce.papers.foltr_es_table2 import make_table
 
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _BLOCK = re.compile(r"(^<!-- measured: ([\w-]+) -->\n).*?(^<!-- end -->$)", re.MULTILINE | re.DOTALL)

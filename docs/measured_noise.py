@@ -9,9 +9,9 @@ from typing import Any
 
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
-from hushrank.experiments.literature import find_result
 from hushrank.look.numbers import format_count, format_signed, format_value
 from hushrank.privacy.named import PAPER_SETTINGS, PaperSetting
+from hushrank.reproduce.literature import find_result
 
 SETTINGS = tuple(PAPER_SETTINGS.values())
 CONTROLS = {

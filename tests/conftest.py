@@ -7,4 +7,5 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path.insert(0, str(Path(__file__).parent))  # Why: test modules share tiny_settings.py without a package
+for place in (".", "live"):  # Why: test modules share tiny_settings.py and live_processes.py without a package
+    sys.path.insert(0, str(Path(__file__).parent / place))

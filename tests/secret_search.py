@@ -5,7 +5,7 @@ marks). A test plants some, lets everything run, and asks `search_files` and `se
 or as programs write things down, in base64 at any place of a longer text, in hex, escaped, or hashed, also when only
 the first eight digits of a hash were kept. What it cannot see: bytes that are compressed or encrypted (search before
 that happens), a hash with salt, a text that was cut in two, and what merely *follows* from a secret, such as a sum of
-features: `hushrank.experiments.reconstruction` measures how much that betrays.
+features: `hushrank.leaks.reconstruction` measures how much that betrays.
 """
 
 from __future__ import annotations

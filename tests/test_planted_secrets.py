@@ -22,17 +22,17 @@ import pytest
 from planted_data import FEATURES, N_DOCUMENTS, N_FEATURES, SHOWN, Planted, describe_impression, name_document, plant
 from secret_search import Leak, search_bytes, search_files, search_text
 
-from hushrank.cohort import sample_cohort
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
-from hushrank.experiments.recipe import NAMED, change_recipe, parse_assignments
-from hushrank.experiments.resolve import resolve
-from hushrank.live.messages import decode_rewards, encode_reward
-from hushrank.round import learn
+from hushrank.federation.cohort import sample_cohort
+from hushrank.federation.round import learn
+from hushrank.live.wire.messages import decode_rewards, encode_reward
+from hushrank.recipes.recipe import NAMED, change_recipe, parse_assignments
+from hushrank.recipes.resolve import resolve
 from hushrank.streams import Purpose, stream
 from hushrank.types import PrivateReward, PrivateUpdate
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.named import named_user
-from hushrank.cohort import Population
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.cohort import Population
+from hushrank.federation.round import run_round
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.round import run_round
 from hushrank.types import Array, Dataset, Fold, QuerySet
 
 USERS = ("perfect", "navigational", "informational")

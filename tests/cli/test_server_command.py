@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushrank.cli.main import app
-from hushrank.live.messages import is_secret
+from hushrank.live.wire.messages import is_secret
 from hushrank.rankers.named import read_ranker
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shown_blocks import ROOT, run_command
 
-from hushrank.experiments.grid import expand, read_grid
+from hushrank.recipes.grid import expand, read_grid
 
 EXAMPLES = ROOT / "examples"
 

@@ -13,7 +13,7 @@ import pytest
 from shown_blocks import ROOT
 
 from benchmarks import central_controls
-from hushrank.experiments.literature import find_result
+from hushrank.reproduce.literature import find_result
 
 DOCS = ROOT / "docs"
 DATA = DOCS / "benchmarks"

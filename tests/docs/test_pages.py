@@ -18,9 +18,9 @@ from hushrank.cli.main import app
 from hushrank.clicks.named import USERS, cascade_user
 from hushrank.data.catalog import CATALOG
 from hushrank.data.shapes import SHAPES
-from hushrank.experiments.recipe import KEYS, NAMED
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
+from hushrank.recipes.recipe import KEYS, NAMED
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

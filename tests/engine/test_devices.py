@@ -15,7 +15,7 @@ from hushrank.engine.simulate import Options, simulate
 DIVIDED = """
 import numpy as np
 from tiny_settings import UNEQUAL, tiny_setting
-from hushrank.cohort import Population
+from hushrank.federation.cohort import Population
 from hushrank.engine.simulate import Options, simulate
 for setting in (tiny_setting(population=UNEQUAL), tiny_setting(population=Population(1, (12,)), batch=6)):
     one, _ = simulate(setting, Options(engine="xla", devices=1))

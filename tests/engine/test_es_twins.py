@@ -9,13 +9,13 @@ import pytest
 from tiny_settings import tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.cohort import Population
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, simulate
-from hushrank.evolution import Evolution
+from hushrank.federation.cohort import Population
+from hushrank.federation.evolution import Evolution
 from hushrank.metrics.rewards import REWARD_NAMES
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Client

@@ -9,9 +9,9 @@ import pytest
 from tiny_settings import tiny_setting
 
 from hushrank.aggregation.named import RULES
-from hushrank.cohort import Population
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, name_engine, simulate
+from hushrank.federation.cohort import Population
 from hushrank.types import Array
 
 

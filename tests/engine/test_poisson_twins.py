@@ -9,12 +9,12 @@ import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.cohort import Population, sample_ids
 from hushrank.engine.gather import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
-from hushrank.evolution import Evolution
+from hushrank.federation.cohort import Population, sample_ids
+from hushrank.federation.evolution import Evolution
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.streams import Purpose, stream
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
-from hushrank.cohort import Population
 from hushrank.engine.noise import mean_noise
 from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, name_engine, simulate
+from hushrank.federation.cohort import Population
+from hushrank.federation.protection import Protection
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
-from hushrank.protection import Protection
 from hushrank.streams import seed_key
 
 UNEQUAL = Population(10, (1, 3, 2), cohort=7, dropout=0.3)

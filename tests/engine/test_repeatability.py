@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tiny_settings import tiny_setting
 
-from hushrank.cohort import Population
 from hushrank.engine import fused, plan, program, train
 from hushrank.engine.checkpoint import load_progress
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plan import Cell, estimate_bytes, make_plans
 from hushrank.engine.simulate import CellResult, Options, simulate
-from hushrank.round import Federation, learn
+from hushrank.federation.cohort import Population
+from hushrank.federation.round import Federation, learn
 from hushrank.types import Array, Client
 
 

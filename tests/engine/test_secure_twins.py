@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
-from hushrank.cohort import Population, answer_mask, sample_ids
 from hushrank.engine.gather import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.program import add_words
 from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, simulate
+from hushrank.federation.cohort import Population, answer_mask, sample_ids
+from hushrank.federation.protection import Protection, format_sum
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.secure_messages import SumConfig
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.privacy.sum_format import SumFormat
-from hushrank.protection import Protection, format_sum
 
 FLICKERING = Population(9, (1, 3, 2), cohort=7, dropout=0.25)
 SHARED = SoundGaussian(0.05, 1.5, "clients", 6)  # needs 6 of 7 answers

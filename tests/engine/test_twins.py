@@ -9,13 +9,13 @@ import pytest
 from tiny_settings import UNEQUAL, run_plainly, tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.cohort import Population, sample_cohort
 from hushrank.engine.gather import cell_key, initial_params
 from hushrank.engine.plan import Cell
 from hushrank.engine.simulate import Options, simulate
+from hushrank.federation.cohort import Population, sample_cohort
+from hushrank.federation.round import Federation, learn, run_round
 from hushrank.learners.pdgd import pdgd_gradient
 from hushrank.rankers.policy import sample_ranking
-from hushrank.round import Federation, learn, run_round
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
 from hushrank.types import Array, Client
 

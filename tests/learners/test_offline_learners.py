@@ -14,10 +14,10 @@ from tiny_settings import N_FEATURES, random_queries
 
 from hushrank.clicks.named import cascade_user
 from hushrank.data.load import load_dataset
-from hushrank.experiments.literature import find_result
 from hushrank.learners.offline import lambdamart, mse_ranker, order_pairs, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
+from hushrank.reproduce.literature import find_result
 from hushrank.types import Array, QuerySet
 
 QUERIES = random_queries(1)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from hushrank.live import messages
-from hushrank.live.messages import make_secret
+from hushrank.live.wire import messages
+from hushrank.live.wire.messages import make_secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from scripted_server import Request, Response, saying
 
-from hushrank.live.agreement import Agreement, as_json
-from hushrank.live.messages import STATUS, Reason
-from hushrank.live.stages import ranker_of
+from hushrank.live.wire.agreement import Agreement, as_json
+from hushrank.live.wire.messages import STATUS, Reason
+from hushrank.live.wire.terms import ranker_of
 from hushrank.rankers.named import pack_ranker
 from hushrank.types import Array
 

@@ -12,14 +12,14 @@ import pytest
 from fake_results import PAPERS, make_line, make_reproduction, make_sweep
 from fake_runs import make_run
 
-from hushrank.experiments.recipe import NAMED, change_recipe
-from hushrank.experiments.run import RunOptions, run_recipe
 from hushrank.look.assets import stylesheet
+from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.report.index import write_index
 from hushrank.report.page import write_report
 from hushrank.report.reproduction import write_reproduction
 from hushrank.report.summary import RunSummary, from_directory
 from hushrank.report.sweep import write_sweep
+from hushrank.runs.run import RunOptions, run_recipe
 
 pytestmark = in_browser.MARKS
 browser = in_browser.browser

@@ -16,7 +16,7 @@ def bench(
 ) -> None:
     """Check equal answers against the plain round, then time the simulator."""
     from hushrank.cli.output import print_json
-    from hushrank.experiments.bench import BENCHMARKS, find_benchmark, run_benchmark
+    from hushrank.machine.bench import BENCHMARKS, find_benchmark, run_benchmark
 
     chosen = [find_benchmark(name) for name in names or BENCHMARKS]
     if list_:

@@ -14,11 +14,11 @@ from hushrank.cli.default_command import DefaultGroup
 from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from hushrank.live.agreement import Agreement
-    from hushrank.live.client import Report
-    from hushrank.live.crowd import Pretence, RoundSeen
-    from hushrank.live.interactions import Answer
-    from hushrank.live.transport import Stop
+    from hushrank.live.device.client import Report
+    from hushrank.live.device.store import Answer
+    from hushrank.live.device.transport import Stop
+    from hushrank.live.pretend.crowd import Pretence, RoundSeen
+    from hushrank.live.wire.agreement import Agreement
 
 app = typer.Typer(
     cls=DefaultGroup,
@@ -64,8 +64,8 @@ def run(
 ) -> None:
     """Learn from this device's own searches, round after round; or pretend to (--simulate)."""
     from hushrank.cli.stopping import stopping
-    from hushrank.live.client import Voice
-    from hushrank.live.device import Device, serve_device
+    from hushrank.live.device.client import Voice
+    from hushrank.live.device.service import Device, serve_device
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
@@ -87,7 +87,7 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     """With the data loaded, and nothing else decided."""
     from hushrank.clicks.named import named_user
     from hushrank.data.load import load_dataset
-    from hushrank.live.crowd import Pretence
+    from hushrank.live.pretend.crowd import Pretence
 
     dataset = load_dataset(data, folds=[fold], progress=_tell)
     known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
@@ -95,7 +95,7 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:
-    from hushrank.live.crowd import pretend
+    from hushrank.live.pretend.crowd import pretend
 
     endings = pretend(pretence, ids, stop=stop, show=partial(_show, as_json=as_json), greet=_greet, tell=_tell)
     return "; ".join(sorted(set(endings)))
@@ -104,7 +104,7 @@ def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> st
 @app.command()
 def leave(home: Home = _HOME, ca: Ca = None) -> None:
     """Leave the federation; what is on this device stays."""
-    from hushrank.live.device import Device, leave_device
+    from hushrank.live.device.service import Device, leave_device
 
     left = leave_device(Device(home, ca=ca), _tell)
     _tell(f"left {left}; {home} stays as it is, and may be deleted")
@@ -113,8 +113,8 @@ def leave(home: Home = _HOME, ca: Ca = None) -> None:
 @app.command()
 def sent(home: Home = _HOME, json_: AsJson = False) -> None:
     """Every answer that ever left this device, byte for byte."""
-    from hushrank.live.device import check_home
-    from hushrank.live.interactions import STORE, Interactions
+    from hushrank.live.device.service import check_home
+    from hushrank.live.device.store import STORE, Interactions
 
     check_home(home)
     with Interactions(home / STORE) as store:
@@ -123,14 +123,14 @@ def sent(home: Home = _HOME, json_: AsJson = False) -> None:
 
 
 def _greet(agreement: Agreement) -> None:
-    from hushrank.live.stages import guarantee_of
+    from hushrank.live.wire.terms import guarantee_of
 
     _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}")
     _tell(f"what protects you: {guarantee_of(agreement)}")
 
 
 def _report(report: Report, *, as_json: bool) -> None:
-    from hushrank.live.joining import describe_spending
+    from hushrank.live.device.membership import describe_spending
     from hushrank.privacy.ledger import count_rounds_left
 
     spent = None if report.ledger is None else describe_spending(report.ledger)

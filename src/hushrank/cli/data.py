@@ -153,7 +153,7 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Simulate people who search and click, and write the log, to try learning from logs."""
-    from hushrank.experiments.simulate_log import LogRequest, make_log
+    from hushrank.runs.click_log import LogRequest, make_log
 
     request = LogRequest(data, clicks, impressions, clients, seed, fold, ranker, normalise)
     with _counting(f"logging {data}", impressions) as progress:

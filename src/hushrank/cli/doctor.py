@@ -10,7 +10,7 @@ import typer
 def doctor(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Check versions, device, caches, and that a compiled round equals the plain one."""
     from hushrank.cli.output import print_json
-    from hushrank.experiments.doctor import examine_machine
+    from hushrank.machine.doctor import examine_machine
 
     findings = []
     for finding in examine_machine():

@@ -33,7 +33,7 @@ def evaluate(
 ) -> None:
     """Measure trained rankers: nDCG@10, nDCG@5, MRR, MAP, P@10."""
     from hushrank.cli.output import print_json
-    from hushrank.experiments.use import evaluate_on, load_for, rank_for_trec
+    from hushrank.runs.rankers import evaluate_on, load_for, rank_for_trec
 
     if split not in ("train", "vali", "test"):
         raise ValueError(f"split is {split!r}, must be train, vali or test.")

@@ -20,7 +20,7 @@ def export(
 ) -> None:
     """Write one trained ranker as safetensors, with JSON beside it."""
     from hushrank.cli.output import print_json
-    from hushrank.experiments.use import export_ranker
+    from hushrank.runs.rankers import export_ranker
 
     place = out or run / "ranker.safetensors"
     origin = export_ranker(run, place, user=clicks, fold=fold, repeat=repeat)

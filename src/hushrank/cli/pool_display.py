@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hushrank.cli.progress import describe_seconds
 
 if TYPE_CHECKING:
-    from hushrank.experiments.pool import Step
+    from hushrank.runs.pool import Step
 
 _SHOWN = 12  # rows; Why: a table that is longer than the terminal flickers
 

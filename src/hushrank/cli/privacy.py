@@ -178,7 +178,7 @@ def table(
     as_json: AsJson = False,
 ) -> None:
     """Compute a published table about privacy."""
-    from hushrank.experiments.papers.foltr_es_table2 import NAME, make_table
+    from hushrank.reproduce.papers.foltr_es_table2 import NAME, make_table
 
     if name != NAME:
         raise ValueError(f"no table about privacy is called {name!r}; there is {NAME}.")

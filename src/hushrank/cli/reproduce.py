@@ -38,20 +38,20 @@ def reproduce(
     """Rerun a paper's table or figure: ours beside the published values, and whether its claims hold."""
     from hushrank.cli.output import print_json, print_table
     from hushrank.cli.pool_display import PoolDisplay
-    from hushrank.experiments.plugin import load_plugins
-    from hushrank.experiments.pool import PoolOptions
-    from hushrank.experiments.recipe import parse_assignments
-    from hushrank.experiments.reproduce import (
+    from hushrank.recipes.plugin import load_plugins
+    from hushrank.recipes.recipe import parse_assignments
+    from hushrank.report.listing import list_table, list_text
+    from hushrank.report.reproduction import reproduction_table, reproduction_text
+    from hushrank.reproduce.reproduce import (
         ReproduceOptions,
         list_results,
         names_to_run,
         prepare,
         trial_label,
     )
-    from hushrank.experiments.reproduce import reproduce as run_reproduction
-    from hushrank.experiments.reproduction import Scale
-    from hushrank.report.listing import list_table, list_text
-    from hushrank.report.reproduction import reproduction_table, reproduction_text
+    from hushrank.reproduce.reproduce import reproduce as run_reproduction
+    from hushrank.reproduce.reproduction import Scale
+    from hushrank.runs.pool import PoolOptions
 
     if list_ or not (names or quick):
         found = list_results()

@@ -49,11 +49,11 @@ def run(
     """Run one experiment: simulated people search and click, a ranker learns."""
     from hushrank.cli.output import parse_bytes, print_json, print_runs
     from hushrank.cli.running import run_visibly
-    from hushrank.experiments.environment import current_command
-    from hushrank.experiments.plugin import load_plugins
-    from hushrank.experiments.recipe import change_recipe, find_recipe, parse_assignments
-    from hushrank.experiments.run import RunOptions
-    from hushrank.experiments.rundir import read_recipe_file
+    from hushrank.recipes.plugin import load_plugins
+    from hushrank.recipes.recipe import change_recipe, find_recipe, parse_assignments
+    from hushrank.runs.directory import read_recipe_file
+    from hushrank.runs.environment import current_command
+    from hushrank.runs.run import RunOptions
 
     load_plugins(plugin or [])
     if recipe is None:

@@ -11,13 +11,13 @@ import typer
 from hushrank.cli.progress import ProgressDisplay
 
 if TYPE_CHECKING:
-    from hushrank.experiments.recipe import Recipe
-    from hushrank.experiments.run import Run, RunOptions
+    from hushrank.recipes.recipe import Recipe
+    from hushrank.runs.run import Run, RunOptions
 
 
 def run_visibly(recipe: Recipe, options: RunOptions, *, quiet: bool, title: str | None = None) -> Run:
-    from hushrank.experiments.run import run_recipe
-    from hushrank.experiments.rundir import default_directory
+    from hushrank.runs.directory import default_directory
+    from hushrank.runs.run import run_recipe
 
     options = replace(options, out=options.out or default_directory(recipe))
     with ProgressDisplay(title or recipe.recipe, quiet=quiet) as display:

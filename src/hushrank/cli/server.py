@@ -13,7 +13,7 @@ from hushrank.cli.default_command import DefaultGroup
 from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from hushrank.live.coordinator import Coordinator
+    from hushrank.live.server.coordinator import Coordinator
 
 app = typer.Typer(
     cls=DefaultGroup,
@@ -44,9 +44,9 @@ def run(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per event on stderr.")] = False,
 ) -> None:
     """Serve a federation until Ctrl-C or SIGTERM; killed at any moment, it goes on where it was."""
-    from hushrank.live.config import read_config
-    from hushrank.live.serving import serve
-    from hushrank.live.telling import tell_people, tell_programs
+    from hushrank.live.server.config import read_config
+    from hushrank.live.server.events import tell_people, tell_programs
+    from hushrank.live.server.process import serve
 
     options: dict[str, Any] = {"host": host, "port": port, "behind_proxy": behind_proxy}
     if json_ or read_config(directory).log_json:
@@ -62,8 +62,8 @@ def _serve_with_live_line(directory: Path, options: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from hushrank.live.serving import serve
-    from hushrank.live.telling import tell_people
+    from hushrank.live.server.events import tell_people
+    from hushrank.live.server.process import serve
 
     console = Console(stderr=True, highlight=False)
     watched: list[Coordinator] = []
@@ -98,11 +98,11 @@ def init(
     json_: AsJson = False,
 ) -> None:
     """Found a federation: write its configuration, keys, first tokens and store."""
-    from hushrank.experiments.recipe import parse_assignments
-    from hushrank.live.agreement import make_agreement
-    from hushrank.live.config import KEYS, make_config
-    from hushrank.live.founding import found_federation
-    from hushrank.live.stages import guarantee_of
+    from hushrank.live.server.config import KEYS, make_config
+    from hushrank.live.server.founding import found_federation
+    from hushrank.live.wire.agreement import make_agreement
+    from hushrank.live.wire.terms import guarantee_of
+    from hushrank.recipes.recipe import parse_assignments
 
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
@@ -130,7 +130,7 @@ def token(
     days: Annotated[float, typer.Option(help="That they can be used.")] = 30.0,
 ) -> None:
     """Print further one-time tokens; a running server knows them at once."""
-    from hushrank.live.founding import make_tokens
+    from hushrank.live.server.founding import make_tokens
 
     for made in make_tokens(directory, count, days=days):
         typer.echo(made)
@@ -139,8 +139,8 @@ def token(
 @app.command()
 def status(directory: Directory = _HOME, json_: AsJson = False) -> None:
     """Say what the federation's file says: rounds, clients, refusals, privacy spent."""
-    from hushrank.live.reading import read_status
-    from hushrank.live.telling import describe_status
+    from hushrank.live.server.events import describe_status
+    from hushrank.live.server.status import read_status
 
     found = read_status(directory)
     if json_:
@@ -158,7 +158,7 @@ def export(
     json_: AsJson = False,
 ) -> None:
     """Write the newest ranker as a file that the other commands read."""
-    from hushrank.live.reading import export_newest
+    from hushrank.live.server.status import export_newest
 
     origin = export_newest(directory, file)
     if json_:

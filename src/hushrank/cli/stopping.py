@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from hushrank.live.transport import Stop
+    from hushrank.live.device.transport import Stop
 
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
     """While this lasts, signals set the `Stop`; afterwards the exit code is 0 for SIGTERM, 130 for Ctrl-C."""
-    from hushrank.live.transport import Stop, StoppedError
+    from hushrank.live.device.transport import Stop, StoppedError
 
     stop, heard = Stop(), list[int]()
 

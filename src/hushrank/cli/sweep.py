@@ -45,12 +45,12 @@ def sweep(
     """Run a grid of experiments in parallel; choose on validation queries, report on test."""
     from hushrank.cli.output import print_json, print_table
     from hushrank.cli.pool_display import PoolDisplay
-    from hushrank.experiments.grid import expand, find_grid, parse_axes
-    from hushrank.experiments.plugin import load_plugins
-    from hushrank.experiments.pool import PoolOptions
-    from hushrank.experiments.recipe import parse_assignments
-    from hushrank.experiments.sweep import SweepOptions, default_directory, read_grid_file, run_sweep
+    from hushrank.recipes.grid import expand, find_grid, parse_axes
+    from hushrank.recipes.plugin import load_plugins
+    from hushrank.recipes.recipe import parse_assignments
     from hushrank.report.sweep import sweep_table, sweep_text
+    from hushrank.runs.pool import PoolOptions
+    from hushrank.runs.sweep import SweepOptions, default_directory, read_grid_file, run_sweep
 
     if on != "local":
         raise ValueError(f"--on is {on!r}, must be local.")

@@ -16,7 +16,7 @@ from hushrank.engine.gather import Cells, Queries
 from hushrank.engine.local import Rows, by_width, choose_queries, receive_clicks, score_candidates
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
-from hushrank.evolution import Evolution
+from hushrank.federation.evolution import Evolution
 from hushrank.metrics.ndcg_fast import shown_dcg, shown_ndcg
 from hushrank.rankers.policy_fast import sort_ranking
 from hushrank.streams import Purpose

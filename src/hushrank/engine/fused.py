@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from hushrank.cohort import answer_mask, count_interactions, sample_ids
 from hushrank.engine.evaluate import ideal_gains
 from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
 from hushrank.engine.kernel import learn_clients
@@ -21,6 +20,7 @@ from hushrank.engine.noise import local_norms, mean_noise
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.secure_words import Cohort, Work, average_words, no_words, secure_block
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.cohort import answer_mask, count_interactions, sample_ids
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hushrank.cohort import answer_mask, sample_ids
 from hushrank.engine.setting import Method
+from hushrank.federation.cohort import answer_mask, sample_ids
 from hushrank.privacy.laplace import PaperNoise, sum_noise_as_laplace
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat

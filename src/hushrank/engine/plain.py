@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerState, ServerStep
-from hushrank.cohort import count_interactions, sample_ids
 from hushrank.engine.gather import Advance, Seen, State, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
-from hushrank.evolution import evolve
-from hushrank.protection import protect
-from hushrank.round import Federation, run_round
+from hushrank.federation.cohort import count_interactions, sample_ids
+from hushrank.federation.evolution import evolve
+from hushrank.federation.protection import protect
+from hushrank.federation.round import Federation, run_round
 from hushrank.types import Array
 
 
@@ -71,7 +71,7 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
     if method.protection is not None:
         federation = protect(federation, method.protection)
     if method.secure_sum is not None:
-        from hushrank.secure_mean import hide_updates  # Why here: only this needs the package cryptography
+        from hushrank.federation.secure_mean import hide_updates  # Why here: only this needs the package cryptography
 
         federation = hide_updates(federation, method.protection, method.secure_sum)
     return federation if method.evolution is None else evolve(federation, method.evolution)

@@ -18,7 +18,6 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from hushrank.aggregation.mean import MeanState, mean_finish
-from hushrank.cohort import check_drawn
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.gather import (
     Advance,
@@ -35,6 +34,7 @@ from hushrank.engine.local import DRAWS, Rows, learn_locally
 from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.cohort import check_drawn
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
-from hushrank.cohort import Population, Quorum
-from hushrank.evolution import Evolution
+from hushrank.federation.cohort import Population, Quorum
+from hushrank.federation.evolution import Evolution
+from hushrank.federation.protection import Protection, quorum_of
+from hushrank.federation.replay import Replay
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat
-from hushrank.protection import Protection, quorum_of
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.replay import Replay
 from hushrank.types import Dataset, User
 
 

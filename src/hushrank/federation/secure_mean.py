@@ -1,0 +1,62 @@
+"""A federation whose server sees only sums: the secure sum of `privacy/` in the place of a round's mean.
+
+Every round runs the whole protocol between simulated clients and server. Who never answers falls silent after the
+secrets are shared, the latest moment and the costliest: the others must remove its masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushrank.federation.cohort import Population, Quorum, answer_mask, sample_ids
+from hushrank.federation.protection import Protection, quorum_of
+from hushrank.federation.round import Federation
+from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.secure_messages import Phase, SumConfig
+from hushrank.privacy.secure_sum import run_secure_sum
+from hushrank.privacy.sum_format import SumFormat
+from hushrank.streams import Purpose, draw_bits, stream
+from hushrank.types import Array, PrivateUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class SecureMean:
+    """A `Federation.combine`."""
+
+    format: SumFormat
+    population: Population
+    quorum: Quorum
+    divisor: float | None  # None: the sum of the weights
+
+    def __call__(self, messages: Sequence[PrivateUpdate], *, n_params: int, key: Array, round: int) -> Array:
+        """[n_params] the mean, of the sum that the protocol gives; key: of the run."""
+        asked = sample_ids(self.population, key, round)
+        arrives = answer_mask(self.population, key, round, asked)
+        sent = zip(asked[arrives].tolist(), messages, strict=True)
+        values = {client: self.format.write(message.delta, message.weight) for client, message in sent}
+        silent = asked[~arrives].tolist()
+        config = SumConfig(
+            session=key.tobytes() + np.uint64(round).tobytes(),
+            n_clients=len(asked),
+            n_entries=n_params + 1,
+            bound=self.format.encoding.bound,
+            threshold=int(self.quorum.needed(len(asked))),
+        )
+        found = run_secure_sum(
+            {**values, **dict.fromkeys(silent, np.zeros(0))},
+            config,
+            entropy={i: draw_bits(stream(key, Purpose.MASK, round, i), 8).tobytes() for i in asked.tolist()},
+            lost=dict.fromkeys(silent, Phase.MASK),
+        )
+        total, weight = self.format.read(found.total)
+        return total / (self.divisor or weight or 1.0)
+
+
+def hide_updates(federation: Federation, protection: Protection | None, format: SumFormat) -> Federation:
+    """The federation, protected already, with a secure sum instead of its mean."""
+    quorum = quorum_of(protection, is_secure=True)
+    divisor = float(federation.population.cohort_size) if isinstance(protection, NoisySum) else None
+    return replace(federation, combine=SecureMean(format, federation.population, quorum, divisor), quorum=quorum)

@@ -1,0 +1,1 @@
+"""The client of a federation, on a person's own device."""

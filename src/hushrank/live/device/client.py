@@ -1,0 +1,287 @@
+"""The client of a federation: asks for the round, learns from the device's own store, answers once, and waits.
+
+A round, from the client's side:
+
+    ask (long poll) -> ranker -> [a pretend person searches] -> learn -> ledger -> privatise -> commit -> upload
+
+Everything before `commit` can be done again, everything after it is sent again, byte for byte. Killed at any moment, it
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from hushrank.live.device.learning import Draft, Learning, draft_answer, seal_answer
+from hushrank.live.device.membership import AgreementChangedError, leave_federation
+from hushrank.live.device.store import REFUSED, SENT, WAITING, Answer, Interactions, KeptRanker
+from hushrank.live.device.transport import Reply, Transport, parse_json
+from hushrank.live.wire.agreement import Agreement
+from hushrank.live.wire.messages import (
+    AGREEMENT_HEADER,
+    BODY_TYPE,
+    ME,
+    RANKER,
+    ROUND,
+    UPDATE,
+    WEIGHT_HEADER,
+    LastAnswer,
+    Outcome,
+    Reason,
+    RefusedError,
+    RoundNews,
+    Standing,
+    parse_news,
+    parse_standing,
+)
+from hushrank.live.wire.terms import count_params
+from hushrank.privacy.ledger import BudgetSpentError, Ledger, compare_length, read_ledger, reserve_round
+from hushrank.rankers.named import unpack_ranker
+from hushrank.streams import ENTROPY, Purpose, draw_bits, stream
+from hushrank.types import Array
+
+WAIT_S = 30  # for news of a round
+LISTEN_S = 10  # between two looks into the store while a round waits for something to learn from
+_LAST_CALL = 0.8  # of the time that a round is open; then fewer lists than agreed must do
+_FREEING = (Reason.late, Reason.round, Reason.not_asked)  # refusals that say: it does not count, nothing is wrong
+_FATAL = (Reason.credential, Reason.version, Reason.agreement)
+_MORE_BYTES = 1 << 16  # of a ranker's file, beside its numbers
+
+
+class Ending(StrEnum):
+    """Why a client stopped taking part."""
+
+    finished = "the federation is finished"
+    budget = "the privacy budget is used up"
+    enough = "it answered as often as wanted"
+    nothing = "there was nothing to answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one answer, for people."""
+
+    round: int
+    n_lists: int  # that it was learnt from
+    n_bytes: int  # of its body
+    state: str  # sent or refused
+    reason: str | None  # refused: why
+    ledger: Ledger | None  # after it
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who hears what."""
+
+    tell: Callable[[str], None] = lambda _: None  # sentences
+    greet: Callable[[Agreement], None] = lambda _: None  # what was joined
+    report: Callable[[Report], None] = lambda _: None  # what became of each answer
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One client: its store, its way to the server, how it learns, and what it may spend."""
+
+    store: Interactions
+    way: Transport
+    learning: Learning
+    ledger: Path | None  # None: nothing is promised
+    key: Array = ENTROPY  # of seeds and noise
+    id: int = 0  # in the streams of a simulator's key
+    search: Callable[[KeptRanker], None] | None = None  # what a pretend person does with a new ranker
+    report: Callable[[Report], None] = lambda _: None
+    keep_rounds: int = 1000  # what impressions of older rankers hold is deleted
+
+
+def take_part(member: Member, *, rounds: int | None = None, is_once: bool = False) -> Ending:
+    """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
+    device is asked now and has something to tell."""
+    settle_waiting(member)
+    newest = member.store.newest_answer()
+    after, n_answers = newest.round if newest is not None else 0, 0
+    while rounds is None or n_answers < rounds:
+        news = ask_round(member, after=after, wait_s=1 if is_once else WAIT_S)
+        if news is not None:
+            settle_last(member, news.last)
+            if news.round is None:
+                return Ending.finished
+            try:
+                n_answers += news.is_asked and answer_round(member, news.round, news.closes_in_s, waits=not is_once)
+            except BudgetSpentError:
+                leave_federation(member.store, member.way)
+                return Ending.budget
+            after = news.round
+        if is_once:
+            return Ending.enough if n_answers else Ending.nothing
+    return Ending.enough
+
+
+def answer_round(member: Member, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
+    """Whether this client's answer counts. `waits`: for lists to learn from, as long as the round is open."""
+    ranker = fetch_ranker(member, round)
+    if ranker is None:
+        return False
+    if member.search is not None:
+        member.search(ranker)
+    draft = await_draft(member, ranker, closes_in_s if waits else 0.0, waits=waits)
+    if draft is None:
+        return False
+    pay(member, draft)
+    answer = seal_answer(member.learning, draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
+    member.store.commit_answer(answer, draft.used)
+    member.store.forget_before(round - member.keep_rounds)
+    return upload(member, answer, n_lists=len(draft.used))
+
+
+def fetch_ranker(member: Member, round: int) -> KeptRanker | None:
+    """The ranker of an open round, kept on the device with the seed of this client's trial; None: the round is over."""
+    kept = member.store.newest_ranker()
+    if kept is not None and kept.round == round:
+        return kept
+    try:
+        found = ask_ranker(member, round)
+    except RefusedError as error:
+        if error.reason is Reason.round:
+            return None
+        raise
+    seed = None
+    if member.learning.evolution is not None:
+        seed = int(draw_bits(stream(member.key, Purpose.SEED, round, member.id), 1)[0])
+    return member.store.keep_ranker(replace(found, seed=seed))
+
+
+def ask_ranker(member: Member, round: int | None = None) -> KeptRanker:
+    """The ranker of a round; None: the newest there is."""
+    path = RANKER if round is None else f"{RANKER}?round={round}"
+    most_bytes = 4 * count_params(member.learning.agreement) + _MORE_BYTES
+    ranker, digest = member.way.call(
+        "GET", path, parse=lambda reply: _read_ranker(member, reply), most_bytes=most_bytes
+    )
+    if digest != member.learning.agreement.digest:
+        raise AgreementChangedError("the server's ranker belongs to another agreement than this client's. Start again.")
+    return ranker
+
+
+def _read_ranker(member: Member, reply: Reply) -> tuple[KeptRanker, str]:
+    """A ranker of the agreed kind, and the digest of the agreement that it belongs to."""
+    ranker, params, origin = unpack_ranker(reply.body, name="the server's ranker")
+    if ranker != member.learning.ranker or not isinstance(origin.get("round"), int):
+        raise ValueError("the server's ranker is of another kind than agreed.")
+    return KeptRanker(origin["round"], params, None), str(origin.get("agreement"))
+
+
+def await_draft(member: Member, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
+    """What was learnt, as soon as the store has enough to learn from; None: the round, or patience, ended first."""
+    last_call = math.inf if closes_in_s is None else time.monotonic() + _LAST_CALL * closes_in_s
+    while True:
+        left_s = last_call - time.monotonic()
+        draft = draft_answer(member.learning, member.store, ranker, is_last_call=left_s <= 0)
+        if draft is not None or not waits:
+            return draft
+        wait_s = LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
+        if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:
+            return None
+
+
+def pay(member: Member, draft: Draft) -> None:
+    """Count the answer as spent, on the disk, before it is made. Raises where the budget does not cover it."""
+    if member.ledger is not None and draft.price is not None:
+        standing = ask_standing(member)
+        compare_length(read_ledger(member.ledger), standing.accepted_updates)
+        reserve_round(member.ledger, round=draft.round, spend=draft.price)
+
+
+def upload(member: Member, answer: Answer, *, n_lists: int) -> bool:
+    """Whether the server counts it. Sending the same bytes again after a lost answer changes nothing."""
+    agreement = member.learning.agreement
+    headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
+    if not agreement.counts_alike:
+        headers[WEIGHT_HEADER] = f"{answer.weight:.0f}"
+    path = UPDATE.format(round=answer.round)
+    reason: str | None = None
+    try:
+        member.way.call("PUT", path, parse=_read_accepted, body=answer.body, headers=headers)
+    except RefusedError as error:
+        if error.reason in _FATAL:
+            raise _explain_fatal(error, member) from error
+        if not _counts_already(member, answer.round, error.reason):
+            reason = str(error.reason)
+            member.store.refuse(answer.round, reason, frees=error.reason in _FREEING)
+    if reason is None:
+        member.store.confirm(answer.round)
+    ledger = None if member.ledger is None else read_ledger(member.ledger)
+    state = SENT if reason is None else REFUSED
+    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger))
+    return reason is None
+
+
+def _read_accepted(reply: Reply) -> None:
+    said = parse_json(lambda values: values)(reply)
+    if not isinstance(said, dict) or said.get("accepted") is not True:
+        raise ValueError("an answer that does not say whether the update was accepted")
+
+
+def _counts_already(member: Member, round: int, reason: Reason) -> bool:
+    """Whether what is now too late had arrived before: the acknowledgement was lost, the round has closed since."""
+    last = ask_standing(member).last if reason is Reason.late else None
+    return last is not None and last.round == round and last.outcome is not Outcome.abandoned
+
+
+def settle_waiting(member: Member) -> None:
+    """What was committed and perhaps not sent: send it again, or learn that it came too late."""
+    used = member.store.count_used()
+    for answer in member.store.list_answers(WAITING):
+        upload(member, answer, n_lists=used.get(answer.round, 0))
+
+
+def settle_last(member: Member, last: LastAnswer | None) -> None:
+    """A round that was abandoned counts for nobody: its impressions are free again. What it cost stays spent."""
+    if last is None or last.outcome is not Outcome.abandoned:
+        return
+    answer = member.store.find_answer(last.round)
+    if answer is not None and answer.state != REFUSED:
+        n_lists = member.store.count_used().get(last.round, 0)
+        member.store.refuse(last.round, str(Outcome.abandoned), frees=True)
+        ledger = None if member.ledger is None else read_ledger(member.ledger)
+        member.report(Report(last.round, n_lists, len(answer.body), REFUSED, str(Outcome.abandoned), ledger))
+
+
+def ask_round(member: Member, *, after: int, wait_s: int) -> RoundNews | None:
+    """News of a round after this one; None: there were none for as long as the server was asked to wait."""
+
+    def parse(reply: Reply) -> RoundNews | None:
+        return None if reply.status == 204 else parse_json(parse_news)(reply)
+
+    try:
+        return member.way.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
+    except RefusedError as error:
+        raise _explain_fatal(error, member) from error
+
+
+def ask_standing(member: Member) -> Standing:
+    try:
+        return member.way.call("GET", ME, parse=parse_json(parse_standing))
+    except RefusedError as error:
+        raise _explain_fatal(error, member) from error
+
+
+def _explain_fatal(error: RefusedError, member: Member) -> Exception:
+    home = member.store.path.parent
+    if error.reason is Reason.agreement:
+        return AgreementChangedError(
+            "the federation's agreement has changed since this client joined; nothing was counted. Start the client "
+            "again to see how."
+        )
+    if error.reason is Reason.credential:
+        return ValueError(
+            f"{member.way.url} does not know this client any more: it has left, or the server was made anew. "
+            f"To join again, name another --home, or remove {home}."
+        )
+    if error.reason is Reason.version:
+        return ValueError(f"{member.way.url} speaks another version of the wire: update hushrank.")
+    return error

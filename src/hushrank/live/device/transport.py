@@ -1,0 +1,267 @@
+"""One client's way to its server: HTTP over a kept connection, patient where waiting helps, plain where it does not.
+
+Why `http.client` of the standard library: it keeps 9 MB less in memory than httpx and does all that is needed. Every
+request of the wire may be repeated: sending one again after a lost answer changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from hushrank.live.wire.messages import WIRE_HEADER, WIRE_VERSION, Reason, RefusedError
+from hushrank.streams import ENTROPY, draw_uniform
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0  # between two tries after errors
+_TIMEOUT_S = 30.0  # for an answer, beyond what a long poll asks for
+_MOST_BYTES = 1 << 20  # of an answer, unless more is expected
+_TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
+Parsed = TypeVar("Parsed")
+
+
+class StoppedError(Exception):
+    """The person or the system asked this client to stop."""
+
+
+class UnreachableError(OSError):
+    """The server did not answer for as long as the client was willing to wait."""
+
+
+class Stop:
+    """A wish to stop that also ends waiting: for an answer, or between two tries."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._cuts: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        self._event.set()
+        for cut in tuple(self._cuts):
+            cut()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> None:
+        self._event.wait(seconds)
+
+    def also(self, cut: Callable[[], None]) -> None:
+        """Call this when it is time to stop."""
+        self._cuts.append(cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server answered: 200, or 204 for nothing new."""
+
+    status: int
+    body: bytes
+
+
+class Transport:
+    """Requests to one server, one after another."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        credential: str | None = None,
+        ca: Path | None = None,
+        stop: Stop | None = None,
+        patience_s: float | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`ca`: certificates to trust beside the system's. `patience_s`: give up after so long; None: never."""
+        self._make, self._prefix = _connector(url, ca)
+        self._connection: http.client.HTTPConnection | None = None
+        self.url, self.credential, self.stop, self._tell = url, credential, stop or Stop(), tell
+        self._patience_s = patience_s
+        self.stop.also(self._cut)
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        parse: Callable[[Reply], Parsed],
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait_s: float = 0.0,
+        most_bytes: int = _MOST_BYTES,
+    ) -> Parsed:
+        """What the server answers, tried until it does; RefusedError where trying again would not help."""
+        waited, tries = 0.0, 0
+        while True:
+            if self.stop.is_set():
+                raise StoppedError
+            try:
+                reply, after = self._try(method, path, body, dict(headers or {}), wait_s, most_bytes)
+                if reply is not None:
+                    return parse(reply)
+                trouble = "it asks to be left alone for a while"
+            except RefusedError:
+                raise
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                _refuse_bad_certificate(error, self.url)
+                trouble, after = f"{type(error).__name__}: {error}".rstrip(": "), None
+                self.close()
+            if self.stop.is_set():
+                raise StoppedError
+            pause = draw_pause(tries) if after is None else after + draw_pause(0)
+            tries, waited = tries + 1, waited + pause
+            if self._patience_s is not None and waited > self._patience_s:
+                raise UnreachableError(f"{self.url} does not answer ({trouble}). Is the server running?")
+            if tries in (2, 6) or tries % 60 == 0:  # Why: a restart of the server is no news, and a log should not grow
+                self._tell(f"no answer from {self.url} ({trouble}); trying again, the next time in {pause:.1f} s")
+            self.stop.wait(pause)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _try(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float, most_bytes: int
+    ) -> tuple[Reply | None, float | None]:
+        """One try: an answer; or None and how long the server asks to wait."""
+        headers[WIRE_HEADER] = str(WIRE_VERSION)
+        if self.credential is not None:
+            headers["Authorization"] = f"Bearer {self.credential}"
+        is_kept = self._connection is not None
+        try:
+            answer = self._send(method, path, body, headers, wait_s)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            if not is_kept or self.stop.is_set():
+                raise
+            self.close()  # Why: the server closed a connection that nobody used; that is no trouble
+            answer = self._send(method, path, body, headers, wait_s)
+        content = answer.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise ValueError(f"an answer of more than {most_bytes} bytes")
+        if answer.status in (200, 204):
+            return Reply(answer.status, content), None
+        if answer.status in _TEMPORARY:
+            return None, _read_retry_after(answer.headers.get("Retry-After"))
+        raise _as_refusal(answer.status, content)
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float
+    ) -> http.client.HTTPResponse:
+        if self._connection is None:
+            self._connection = self._make()
+        self._connection.timeout = _TIMEOUT_S + wait_s
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(_TIMEOUT_S + wait_s)
+        self._connection.request(method, self._prefix + path, body=body, headers=headers)
+        if self.stop.is_set():
+            raise StoppedError
+        return self._connection.getresponse()
+
+    def _cut(self) -> None:
+        """Wake whoever waits for an answer. Called from another thread, or from a signal's handler."""
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):  # Why: it may be closed already, which is what is wanted
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def parse_json(read: Callable[[object], Parsed]) -> Callable[[Reply], Parsed]:
+    """The parser of an answer whose JSON `read` understands."""
+    return lambda reply: read(json.loads(reply.body))
+
+
+def draw_pause(tries: int) -> float:
+    """Seconds before the next try: twice as long each time up to a minute, and at random from half of it on."""
+    longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 10))
+    return longest * (0.5 + 0.5 * float(draw_uniform(ENTROPY, 1)[0]))
+
+
+def _connector(url: str, ca: Path | None) -> tuple[Callable[[], http.client.HTTPConnection], str]:
+    """What makes a connection, and the path before every path; refuses a way on which others could listen."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError(f"{url!r} is no address of a server; write one such as https://search.example.org:8765")
+    host, port, prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        if ca is not None:
+            _trust(context, ca)
+        return lambda: _connect_encrypted(host, port, context), prefix
+    if not _is_loopback(host):
+        raise ValueError(
+            f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
+            "Use https://, with --ca FILE if the server made its certificate itself."
+        )
+    return lambda: http.client.HTTPConnection(host, port), prefix
+
+
+def _connect_encrypted(host: str, port: int | None, context: ssl.SSLContext) -> http.client.HTTPSConnection:
+    """Straight, or through the proxy that the system names (HTTPS_PROXY): it sees where to, and nothing else."""
+    proxy = urlsplit(getproxies().get("https", ""))
+    if proxy.hostname is None or proxy_bypass(host):
+        return http.client.HTTPSConnection(host, port, context=context)
+    connection = http.client.HTTPSConnection(proxy.hostname, proxy.port or 8080, context=context)
+    headers = {}
+    if proxy.username is not None:
+        known = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
+    connection.set_tunnel(host, port or 443, headers)
+    return connection
+
+
+def _trust(context: ssl.SSLContext, ca: Path) -> None:
+    try:
+        context.load_verify_locations(ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(f"{ca} holds no certificates to trust ({error}). Name a PEM file.") from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refuse_bad_certificate(error: Exception, url: str) -> None:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        raise ValueError(
+            f"{url}: its certificate is not trusted ({error.verify_message}). If the server made it itself, get the "
+            "file from whoever runs it, not from the network, and name it with --ca FILE."
+        ) from error
+
+
+def _read_retry_after(text: str | None) -> float | None:
+    """Seconds, at most an hour; None when the header is absent, or a date."""
+    return min(float(text), 3600.0) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _as_refusal(status: int, content: bytes) -> RefusedError:
+    """What the server said no to. A text of unknown origin is cut short and made printable."""
+    try:
+        said: Any = json.loads(content)
+        reason, detail = Reason(said["reason"]), str(said["detail"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"an answer of status {status} that is not a hushrank server's") from None
+    return RefusedError(reason, "".join(c if c.isprintable() else " " for c in detail)[:500], status=status)

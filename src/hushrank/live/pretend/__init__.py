@@ -1,0 +1,1 @@
+"""Clients of simulated people, for trying a federation."""

@@ -1,0 +1,177 @@
+"""Many pretend people in one process: a thread for each, one data set for all, and what they see, round by round.
+
+Why threads: most of a client's time is waiting, for the server and for the disk, and a process each would take 40 MB.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from hushrank.live.device.client import Ending, Member, Voice, ask_ranker, take_part
+from hushrank.live.device.learning import Learning, make_learning
+from hushrank.live.device.membership import at_work, join_federation, open_account
+from hushrank.live.device.store import STORE, Interactions, KeptRanker
+from hushrank.live.device.transport import Stop, StoppedError, Transport
+from hushrank.live.pretend.person import Person, search_enough
+from hushrank.live.wire.agreement import Agreement
+from hushrank.metrics.ndcg import mean_ndcg
+from hushrank.streams import ENTROPY, seed_key, stream
+from hushrank.types import Array, Fold, QuerySet, User
+
+KEEP_ROUNDS = 100  # Why: fifty people fill 1.6 MB of disk in each round
+_REPEAT = 0  # Why: pretend people draw what the simulator's first repeat draws
+
+
+@dataclass(frozen=True, slots=True)
+class Pretence:
+    """What all pretend people have in common."""
+
+    url: str
+    home: Path  # each has a directory of its own below it
+    fold: Fold
+    user: User  # how they click
+    seed: int | None = None  # of what they search and click; None: the federation's
+    tokens: Sequence[str] = ()  # token i is person i's
+    epsilon: float | None = None  # the most privacy that each spends; None: what the agreed rounds cost
+    ca: Path | None = None
+    rounds: int | None = None  # answers of each; None: until the federation is finished
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSeen:
+    """One round as the people of this process saw it."""
+
+    round: int
+    n_people: int  # who searched in it
+    online: float  # mean nDCG@k of the lists that they saw: over a person's lists, then over people
+    offline: float  # nDCG@10 of the round's new ranker on the test queries
+
+
+class Scoreboard:
+    """Gathers what people see; tells a round when the ranker that came of it is known."""
+
+    def __init__(self, test: QuerySet, show: Callable[[RoundSeen], None]) -> None:
+        self._test, self._show = test, show
+        self._lock = threading.Lock()
+        self._seen: dict[int, list[float]] = {}
+        self._newest = 0
+
+    def saw_lists(self, round: int, quality: float) -> None:
+        with self._lock:
+            self._seen.setdefault(round, []).append(quality)
+
+    def saw_ranker(self, learning: Learning, ranker: KeptRanker) -> None:
+        with self._lock:
+            if ranker.round <= self._newest:
+                return
+            self._newest = ranker.round
+            over = [round for round in sorted(self._seen) if round < ranker.round]
+            if over:
+                scores = learning.ranker.score(ranker.params, self._test.features)
+                offline = mean_ndcg(self._test, scores).value
+            for round in over:
+                seen = self._seen.pop(round)
+                self._show(RoundSeen(round, len(seen), fmean(seen), offline))
+
+
+def pretend(
+    pretence: Pretence,
+    ids: Sequence[int],
+    *,
+    stop: Stop,
+    show: Callable[[RoundSeen], None],
+    greet: Callable[[Agreement], None],
+    tell: Callable[[str], None],
+) -> list[Ending]:
+    """Let these people take part, each until its end; the first error stops all of them."""
+    board = Scoreboard(pretence.fold.test, show)
+    endings, errors = list[Ending](), list[Exception]()
+
+    def live(id: int) -> None:
+        voice = Voice(tell, greet) if id == ids[0] else Voice()  # Why: what all have to say is said once
+        try:
+            endings.append(live_one(pretence, id, board, voice, stop=stop))
+        except Exception as error:  # Why: whatever it is, it is told once, by the thread that began it all
+            errors.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=live, args=(id,), name=f"person {id}") for id in ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(1.0)
+    told = [error for error in errors if not isinstance(error, StoppedError)]
+    if told or errors:
+        raise (told or errors)[0]
+    return endings
+
+
+def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, stop: Stop) -> Ending:
+    """One person's client, from joining to its end."""
+    home = pretence.home / str(id)
+    with (
+        at_work(home),
+        Interactions(home / STORE, is_durable=False) as store,
+        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=voice.tell) as way,
+    ):
+        token = pretence.tokens[id] if id < len(pretence.tokens) else None
+        if token is None and store.membership() is None:
+            raise ValueError(
+                f"there are {len(pretence.tokens)} tokens, but person {id} needs number {id + 1}. Make more with "
+                "hushrank server token --count N, and name the file with --tokens."
+            )
+        agreement = join_federation(store, way, token=token)
+        voice.greet(agreement)
+        member = make_member(pretence, agreement, store, way, board, id)
+        ending = take_part(member, rounds=pretence.rounds)
+        if ending is not Ending.budget:  # Why: who has left is told nothing any more
+            board.saw_ranker(member.learning, ask_ranker(member))
+        return ending
+
+
+def make_member(
+    pretence: Pretence, agreement: Agreement, store: Interactions, way: Transport, board: Scoreboard, id: int
+) -> Member:
+    learning = make_learning(agreement)
+    check_features(pretence.fold, agreement)
+    person = Person(id, pretence.fold.train, pretence.user, key_of_people(pretence, agreement))
+    membership = store.membership()
+    assert membership is not None
+
+    def search(ranker: KeptRanker) -> None:
+        board.saw_ranker(learning, ranker)
+        seen = search_enough(person, learning, store, ranker)
+        if seen:
+            board.saw_lists(ranker.round, fmean(seen))
+
+    return Member(
+        store,
+        way,
+        learning,
+        open_account(store.path.parent, agreement, membership.credential, epsilon=pretence.epsilon),
+        key=person.key if agreement.is_seeded else ENTROPY,
+        id=id,
+        search=search,
+        keep_rounds=KEEP_ROUNDS,
+    )
+
+
+def key_of_people(pretence: Pretence, agreement: Agreement) -> Array:
+    """[2] of all that people search and click: the simulator's key of this fold."""
+    if agreement.seed is not None and pretence.seed not in (None, agreement.seed):
+        raise ValueError(f"seed is {pretence.seed}, but this federation's is {agreement.seed}: leave --seed out.")
+    seed = agreement.seed if agreement.seed is not None else (pretence.seed or 0)
+    return stream(seed_key(seed), _REPEAT, pretence.fold.number)
+
+
+def check_features(fold: Fold, agreement: Agreement) -> None:
+    if fold.train.n_features != agreement.n_features:
+        raise ValueError(
+            f"the data have {fold.train.n_features} features, the federation's rankers take {agreement.n_features}: "
+            f"choose other data, or make the server with --features {fold.train.n_features}."
+        )

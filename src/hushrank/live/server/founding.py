@@ -1,0 +1,101 @@
+"""A new federation on the disk: its configuration, keys, first tokens and store, all there or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hushrank.live.server import config as server_config
+from hushrank.live.server import store
+from hushrank.live.server.certificate import write_certificate
+from hushrank.live.server.config import ServerConfig, rules_of, write_config
+from hushrank.live.server.new_ranker import first_ranker
+from hushrank.live.wire.agreement import Agreement
+from hushrank.live.wire.messages import make_secret
+from hushrank.live.wire.terms import guarantee_of
+
+KEYS, TOKENS = "keys", "tokens.txt"
+DAYS = 30  # that a token can be used, unless said otherwise
+_CERTIFICATE, _PRIVATE = "tls-certificate.pem", "tls-key.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The server's secrets."""
+
+    digest_key: bytes  # of the digests by which a repeated update is known
+    operator_token: str  # for /v1/metrics
+
+
+def found_federation(
+    directory: Path, agreement: Agreement, config: ServerConfig, *, n_tokens: int, tls_hosts: Sequence[str] = ()
+) -> None:
+    """Everything in a new directory, which only its owner can read."""
+    if directory.exists():
+        raise ValueError(f"{directory} exists: a federation is founded once. Name another directory, or remove it.")
+    guarantee_of(agreement)  # refuses numbers that no mechanism can have
+    rules_of(agreement, config)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=directory.parent))
+    try:
+        if tls_hosts:
+            write_certificate(unfinished / _CERTIFICATE, unfinished / _PRIVATE, tls_hosts)
+            config = replace(config, tls_certificate=_CERTIFICATE, tls_key=_PRIVATE)
+        write_secret(
+            unfinished / KEYS, json.dumps({"digest_key": os.urandom(32).hex(), "operator_token": make_secret()})
+        )
+        store.create_store(unfinished / store.FILE, agreement, *first_ranker(agreement))
+        write_secret(unfinished / TOKENS, "\n".join(make_tokens(unfinished, n_tokens)))
+        (unfinished / server_config.FILE).write_text(
+            write_config(config, heading=_heading(agreement)), encoding="utf-8"
+        )
+        unfinished.rename(directory)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def make_tokens(directory: Path, n: int, *, days: float = DAYS) -> list[str]:
+    """New one-time tokens; a running server knows them at once."""
+    if n < 1 or not days > 0:
+        raise ValueError(f"{n} tokens for {days:g} days were asked for: both must be above 0.")
+    tokens = [make_secret() for _ in range(n)]
+    engine = store.open_store(directory / store.FILE)
+    with engine.begin() as connection:
+        hashes = (store.hash_secret(token) for token in tokens)
+        store.add_tokens(connection, hashes, expires_at=time.time() + days * 86_400)
+    engine.dispose()
+    return tokens
+
+
+def read_keys(directory: Path) -> Keys:
+    path = directory / KEYS
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Keys(bytes.fromhex(found["digest_key"]), str(found["operator_token"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} does not hold the server's keys: it belongs to the directory as init wrote it."
+        ) from error
+
+
+def write_secret(path: Path, text: str) -> None:
+    """A file that only its owner ever could read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _heading(agreement: Agreement) -> str:
+    return (
+        f"How the server of the federation {agreement.name!r} is run. What its clients agreed on stays as it is in\n"
+        f"{store.FILE} (hushrank server status --json shows it); what is here may change between two starts."
+    )

@@ -1,0 +1,217 @@
+"""The server as a process: bound to its directory and its address, stopped gracefully."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from hushrank.live.server.config import ServerConfig, read_config
+from hushrank.live.server.coordinator import Coordinator
+from hushrank.live.server.events import Tell
+from hushrank.live.server.founding import read_keys
+from hushrank.live.server import store
+from hushrank.live.server.routes import Front, make_app
+from hushrank.live.wire.terms import guarantee_of
+from hushrank.locks import alone_in
+
+_BACKLOG = 2048
+_KEEP_ALIVE_S = 120  # Why: longer than a long poll, so that a client's connection lives from one to the next
+_GRACE_S = 10  # for requests under way when the server stops
+_MANY_FILES = 65_536
+_SWITCH_S = 0.0005  # Why: closing a round asks for the interpreter at every row, and must not wait 5 ms each time
+
+
+def serve(
+    directory: Path,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    behind_proxy: bool = False,
+    tell: Tell,
+    watch: Callable[[Coordinator], None] = lambda _: None,
+) -> None:
+    """Until SIGTERM or Ctrl-C. watch: hears of the coordinator before anything happens."""
+    config = read_config(directory)
+    config = replace(config, host=host or config.host, port=config.port if port is None else port)
+    check_listening(config, behind_proxy=behind_proxy)
+    with alone_in(directory, who="server"):
+        keys, engine = read_keys(directory), store.open_store(directory / store.FILE)
+        coordinator = Coordinator(engine, config, digest_key=keys.digest_key, tell=tell)
+        watch(coordinator)
+        app = make_app(coordinator, config, operator_token=keys.operator_token)
+        with bind(config) as listener:
+            tell_beginning(coordinator, config, listener, tell)
+            allow_many_files()
+            sys.setswitchinterval(_SWITCH_S)
+            run_app(app, coordinator, config, directory, listener, tell, behind_proxy=behind_proxy)
+        engine.dispose()
+        tell("stopped", accepted=coordinator.counters.n_accepted)
+
+
+def check_listening(config: ServerConfig, *, behind_proxy: bool) -> None:
+    """Credentials and updates never cross a network in the open."""
+    if config.tls_certificate is None and not behind_proxy and not is_loopback(config.host):
+        raise ValueError(
+            f"host is {config.host}, which others can reach, but there is no TLS: give tls_certificate and tls_key in "
+            "server.toml (hushrank server init --tls HOST makes them), or say --behind-proxy if a proxy adds TLS."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def bind(config: ServerConfig) -> Iterator[socket.socket]:
+    """The socket to listen on; a port that is in use is said so."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        where = f"{config.host}:{config.port}"
+        raise ValueError(f"cannot listen on {where} ({error.strerror}): stop what does, or give --port.") from error
+    with listener:
+        yield listener
+
+
+def tell_beginning(coordinator: Coordinator, config: ServerConfig, listener: socket.socket, tell: Tell) -> None:
+    agreement = coordinator.agreement
+    scheme, host = "https" if config.tls_certificate else "http", config.host
+    tell("listening", url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}")
+    tell(
+        "federation",
+        name=agreement.name,
+        method=agreement.method,
+        rounds=agreement.rounds,
+        digest=agreement.digest,
+        guarantee=guarantee_of(agreement),
+        **coordinator.read_counts(),
+    )
+
+
+def run_app(
+    app: Front,
+    coordinator: Coordinator,
+    config: ServerConfig,
+    directory: Path,
+    listener: socket.socket,
+    tell: Tell,
+    *,
+    behind_proxy: bool,
+) -> None:
+    def inside(name: str | None) -> str | None:
+        return None if name is None else str(directory / name)
+
+    errors: list[BaseException] = []
+    app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
+    settings = uvicorn.Config(
+        app,
+        lifespan="on",
+        ws="none",
+        http="httptools" if find_spec("httptools") else "h11",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=behind_proxy,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=inside(config.tls_certificate),
+        ssl_keyfile=inside(config.tls_key),
+    )
+    server = _Server(settings, coordinator, tell, head_timeout_s=config.body_timeout_s)
+    with _heard_once(server):
+        server.run(sockets=[listener])
+    if errors:
+        raise errors[0]
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's, which tells the coordinator that it stops, and ends connections that never finish a request's head."""
+
+    def __init__(self, config: uvicorn.Config, coordinator: Coordinator, tell: Tell, *, head_timeout_s: float) -> None:
+        super().__init__(config)
+        self._coordinator, self._tell, self._head_timeout_s = coordinator, tell, head_timeout_s
+        self._heads: dict[Any, float] = {}  # {connection: since when it sends the head of a request}
+        self._is_told = False
+
+    async def on_tick(self, counter: int) -> bool:
+        """Uvicorn asks every tenth of a second whether to stop."""
+        if self.should_exit and not self._is_told:
+            self._is_told = True
+            self._tell("stopping")
+            self._coordinator.begin_stop()
+        if counter % 10 == 0:
+            self._end_slow_heads(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _end_slow_heads(self, now: float) -> None:
+        """Why: uvicorn waits for ever for the first line or the last header, and a connection costs memory."""
+        connections: Iterable[Any] = self.server_state.connections
+        slow = {
+            connection
+            for connection in connections
+            if (connection.cycle is None or connection.cycle.response_complete)
+            and connection.timeout_keep_alive_task is None
+        }
+        self._heads = {connection: self._heads.get(connection, now) for connection in slow}
+        for connection, since in self._heads.items():
+            if now - since > self._head_timeout_s:
+                connection.transport.close()
+
+
+@contextmanager
+def _heard_once(server: uvicorn.Server) -> Iterator[None]:
+    """Signals that come before uvicorn listens to them stop it too; those that it raises once more when it is done are
+    heard by nobody, so that the exit code is 0.
+    """
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _remember_errors(lifespan: Any, errors: list[BaseException]) -> Any:
+    """Why: uvicorn only logs what goes wrong while the application starts."""
+
+    @asynccontextmanager
+    async def remembering(app: Starlette) -> AsyncIterator[None]:
+        try:
+            async with lifespan(app):
+                yield
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    return remembering
+
+
+def allow_many_files() -> None:
+    """As many connections as the system allows without asking."""
+    if sys.platform != "win32":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

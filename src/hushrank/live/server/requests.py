@@ -1,0 +1,106 @@
+"""A request and an answer, as small as they can be: the server's speed is mostly what happens here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from hushrank.live.wire.messages import Reason, RefusedError
+
+JSON = "application/json"
+
+
+class Ask:
+    """A request: its headers (the last of each name counts), its query, and its body once it is wanted."""
+
+    __slots__ = ("_headers", "_receive", "scope")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self._receive = scope, receive
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    def header(self, name: bytes) -> str | None:
+        """By its name in small letters."""
+        value = self._headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def address(self) -> str | None:
+        """Of whoever asks."""
+        client = self.scope.get("client")
+        return client[0] if client else None
+
+    def query(self) -> dict[str, str]:
+        """The part after the question mark. Only numbers are expected there, so that nothing is decoded."""
+        parts = (part.partition("=") for part in self.scope["query_string"].decode("latin-1").split("&"))
+        return {name: value for name, _, value in parts if name}
+
+    def secret(self) -> str | None:
+        """What stands after Authorization: Bearer."""
+        scheme, _, secret = (self.header(b"authorization") or "").partition(" ")
+        return secret if scheme.lower() == "bearer" else None
+
+    def is_of_type(self, name: str) -> bool:
+        return (self.header(b"content-type") or "").partition(";")[0].strip().lower() == name
+
+    async def body(self, *, most: int, within_s: float) -> bytes:
+        """The whole body, if it is announced, not too long and not too slow."""
+        length = self.header(b"content-length")
+        if length is None:
+            raise RefusedError(Reason.size, "a body needs a Content-Length.", status=411)
+        if not (length.isascii() and length.isdigit()) or len(length) > 18 or int(length) > most:
+            raise RefusedError(Reason.size, f"the body must have at most {most} bytes.")
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._read()
+        except TimeoutError as error:
+            raise RefusedError(Reason.slow, "the body did not arrive in time.") from error
+
+    async def _read(self) -> bytes:
+        body = b""
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise RefusedError(Reason.slow, "the connection ended before the body did.")
+            body += message.get("body", b"")
+            if not message.get("more_body", False):
+                return body
+
+    async def json(self, *, most: int, within_s: float) -> dict[str, Any]:
+        """The body as a JSON object."""
+        if not self.is_of_type(JSON):
+            raise RefusedError(Reason.media, f"the body must be {JSON}.")
+        content = await self.body(most=most, within_s=within_s)
+        try:
+            said = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise RefusedError(Reason.bad_request, "the body is not JSON.") from error
+        if not isinstance(said, dict):
+            raise RefusedError(Reason.bad_request, "the body must be a JSON object.")
+        return said
+
+
+class Answer:
+    """A status, headers and a body."""
+
+    __slots__ = ("_body", "_headers", "status")
+
+    def __init__(
+        self, content: bytes | dict[str, Any], *, status: int = 200, media_type: str = JSON, **headers: str
+    ) -> None:
+        """headers: names with underscores for hyphens."""
+        self.status = status
+        self._body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self._headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        if status not in (204, 304):
+            length = str(len(self._body)).encode()
+            self._headers += [(b"content-type", media_type.encode()), (b"content-length", length)]
+        if "cache_control" not in headers:
+            self._headers.append((b"cache-control", b"no-store"))
+
+    async def send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": self._headers})
+        await send({"type": "http.response.body", "body": self._body})

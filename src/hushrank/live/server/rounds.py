@@ -1,0 +1,177 @@
+"""The rounds of a live federation as a state machine that knows no transport, no disk and no clock.
+
+    idle -> open -> collecting (first answer) -> closing -> closed | abandoned -> idle ... -> finished
+
+Who is asked is fixed when a round opens. It closes as soon as everybody who was asked has answered, or at its deadline
+with a quorum; below the quorum it is abandoned, and its number is used up. Whoever drives it says what happened and
+when (`now`, in seconds of any clock that does not jump), asks what is due, and writes that down before it says so.
+
+Why it is not frozen: a copy for every answer would make a round of n clients cost n^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hushrank.live.wire.messages import Outcome, Reason, RefusedError
+
+
+class Phase(StrEnum):
+    """Where the newest round stands."""
+
+    idle = "idle"  # none is open; the next one opens when enough clients are awake
+    open = "open"
+    collecting = "collecting"  # at least one answer is on the disk
+    closing = "closing"  # decided; the result is not yet on the disk
+    finished = "finished"  # no round will open again
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRules:
+    """When a round opens, whom it asks and when it closes."""
+
+    quorum: int = 1  # fewest answers that make a ranker; 0 where the server's noise hides whether anybody answered
+    min_clients: int = 1  # fewest awake clients with which a round opens
+    cohort: int | None = None  # clients asked in each round; None: all who are awake
+    deadline_s: float = 60.0  # that a round stays open
+    pause_s: float = 0.0  # between two rounds
+    asleep_after_s: float = 120.0  # a client that has not called for so long is not asked
+    rounds: int | None = None  # closed ones, after which the federation is finished
+
+    def __post_init__(self) -> None:
+        if self.quorum < 0:
+            raise ValueError(f"quorum is {self.quorum}, must be at least 0.")
+        for key in ("min_clients", "cohort", "rounds"):
+            if (count := getattr(self, key)) is not None and count < 1:
+                raise ValueError(f"{key} is {count}, must be at least 1.")
+        if self.cohort is not None and self.cohort < self.quorum:
+            raise ValueError(f"cohort is {self.cohort}, fewer than the quorum of {self.quorum}: no round could close.")
+        if not self.deadline_s > 0 or not self.asleep_after_s > 0 or self.pause_s < 0:
+            raise ValueError("deadline_s and asleep_after_s must be > 0, pause_s must be at least 0.")
+
+    @property
+    def fewest(self) -> int:
+        """Awake clients that a round needs to open."""
+        return max(self.quorum, self.min_clients)
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The newest round, and who is there. Clients are known by numbers."""
+
+    rules: RoundRules
+    number: int = 0  # of the newest round; 0: none was ever opened
+    n_closed: int = 0
+    phase: Phase = Phase.idle
+    opens_at: float = 0.0  # not before
+    closes_at: float = 0.0  # of the newest round
+    members: dict[int, float] = field(default_factory=dict)  # {enrolled client: when it was last seen}
+    asked: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)  # asked, and neither answered nor left
+    pending: set[int] = field(default_factory=set)  # whose answers are on their way to the disk
+    answered: set[int] = field(default_factory=set)  # whose answers are on the disk
+
+    def __post_init__(self) -> None:
+        if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
+            self.phase = Phase.finished
+
+    @property
+    def is_open(self) -> bool:
+        """Whether answers may come."""
+        return self.phase in (Phase.open, Phase.collecting)
+
+    def join(self, client: int, now: float) -> None:
+        """Enrolled. A round that is open goes on without it."""
+        self.members[client] = now
+
+    def leave(self, client: int) -> None:
+        """The open round waits for it no longer; what it has answered counts."""
+        self.members.pop(client, None)
+        self.waiting.discard(client)
+
+    def see(self, client: int, now: float) -> None:
+        """It called, so it is awake."""
+        if client in self.members:
+            self.members[client] = now
+
+    def candidates(self, now: float) -> list[int]:
+        """Who is enrolled and awake, in order."""
+        limit = now - self.rules.asleep_after_s
+        return sorted(client for client, seen in self.members.items() if seen >= limit)
+
+    def may_open(self, now: float) -> bool:
+        return self.phase is Phase.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
+
+    def may_follow(self, outcome: Outcome, now: float) -> bool:
+        """Whether the next round may open in the same moment in which this one ends so."""
+        is_last = outcome is Outcome.closed and self.n_closed + 1 == self.rules.rounds
+        return not is_last and self.rules.pause_s == 0 and len(self.candidates(now)) >= self.rules.fewest
+
+    def open(self, asked: Collection[int], now: float) -> int:
+        """The number of the new round, which asks these clients."""
+        if self.phase is not Phase.idle:
+            raise ValueError(f"a round cannot open while the newest one is {self.phase}.")
+        if len(set(asked)) < max(self.rules.quorum, 1):
+            raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
+        self.number += 1
+        self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
+        self.pending, self.answered = set(), set()
+        self.phase, self.closes_at = Phase.open, now + self.rules.deadline_s
+        return self.number
+
+    def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
+        """The newest round was found open on the disk: it goes on, with its whole time."""
+        self.asked, self.answered, self.pending = set(asked), set(answered), set()
+        self.waiting = (self.asked & self.members.keys()) - self.answered
+        self.phase = Phase.collecting if self.answered else Phase.open
+        self.closes_at = now + self.rules.deadline_s
+
+    def reserve(self, client: int, round: int, now: float) -> None:
+        """Take an answer that is good in itself, until it is on the disk; or refuse it."""
+        if not 1 <= round <= self.number:
+            raise RefusedError(Reason.round, "this round was never opened.")
+        if round < self.number or not self.is_open or now >= self.closes_at:
+            raise RefusedError(Reason.late, "this round is over: ask for the next one.")
+        if client not in self.asked or client not in self.members:
+            raise RefusedError(Reason.not_asked, "this client is not asked in this round: wait for the next one.")
+        if client not in self.waiting:
+            raise RefusedError(Reason.answered, "another update of this client counts in this round.")
+        self.waiting.remove(client)
+        self.pending.add(client)
+
+    def confirm(self, client: int) -> None:
+        """Its answer is on the disk."""
+        self.pending.remove(client)
+        self.answered.add(client)
+        self.phase = Phase.collecting
+
+    def release(self, client: int) -> None:
+        """Its answer could not be written: it may come again."""
+        self.pending.remove(client)
+        if client in self.members:
+            self.waiting.add(client)
+
+    def decide(self, now: float) -> Outcome | None:
+        """How the open round ends, once it does; from then on it is closing."""
+        if not self.is_open or self.pending or (self.waiting and now < self.closes_at):
+            return None
+        self.phase = Phase.closing
+        return Outcome.closed if len(self.answered) >= self.rules.quorum else Outcome.abandoned
+
+    def end(self, outcome: Outcome, now: float) -> None:
+        """The outcome is on the disk."""
+        if self.phase is not Phase.closing:
+            raise ValueError(f"a round that is {self.phase} cannot end: it was not decided.")
+        self.n_closed += outcome is Outcome.closed
+        self.opens_at = now + self.rules.pause_s
+        self.phase = Phase.finished if self.n_closed == self.rules.rounds else Phase.idle
+
+    def next_look(self, now: float) -> float | None:
+        """Seconds until time alone may change something; None: only an event can. Asked after `decide`."""
+        if self.is_open and self.closes_at > now:
+            return self.closes_at - now
+        if self.phase is Phase.idle and self.opens_at > now:
+            return self.opens_at - now
+        return None

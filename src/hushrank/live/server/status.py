@@ -1,0 +1,60 @@
+"""What a federation's file says, while its server runs or not: the state for people, and the ranker as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hushrank.live.server import store
+from hushrank.live.wire.agreement import as_json
+from hushrank.live.wire.terms import guarantee_of, ranker_of, total_epsilon_of
+from hushrank.privacy.renyi import composed_epsilon
+from hushrank.rankers.named import write_ranker
+
+
+def read_status(directory: Path) -> dict[str, Any]:
+    """As JSON: rounds, clients, refusals, privacy spent."""
+    engine = store.open_store(directory / store.FILE, read_only=True)
+    with engine.begin() as connection:
+        agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
+        members, spends = store.read_members(connection), store.read_spends(connection)
+        refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
+    engine.dispose()
+    is_finished = agreement.rounds is not None and rounds.n_closed >= agreement.rounds
+    return {
+        "name": agreement.name,
+        "digest": agreement.digest,
+        "agreement": as_json(agreement),
+        "round": rounds.number,
+        "state": "finished" if is_finished else "open" if rounds.is_open else "idle",
+        "answers": len(rounds.digests) if rounds.is_open else None,
+        "asked": len(rounds.asked) if rounds.is_open else None,
+        "rounds_closed": rounds.n_closed,
+        "rounds_abandoned": len(rounds.abandoned),
+        "clients": sum(not member.has_left for member in members),
+        "clients_left": sum(member.has_left for member in members),
+        "updates_accepted": sum(member.accepted for member in members),
+        "refused": refused,
+        "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends else None,
+        "epsilon_total": total_epsilon_of(agreement),
+        "delta": agreement.delta,
+        "guarantee": guarantee_of(agreement),
+    }
+
+
+def export_newest(directory: Path, path: Path) -> dict[str, Any]:
+    """The newest ranker as the other commands' ranker file; its origin."""
+    engine = store.open_store(directory / store.FILE, read_only=True)
+    with engine.begin() as connection:
+        agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
+        params, _ = store.read_ranker(connection)
+    engine.dispose()
+    origin = {
+        "federation": agreement.name,
+        "agreement": agreement.digest,
+        "rounds": rounds.n_closed,
+        "guarantee": guarantee_of(agreement),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_ranker(path, ranker_of(agreement), params, origin=origin)
+    return origin

@@ -1,0 +1,288 @@
+"""What a federation remembers, in one SQLite file. Every function is a part of a transaction that its caller commits.
+
+Closing a round writes the new ranker, the optimiser's state, the price, the round's end, the wiping of the updates and
+the opening of the next round in one transaction: whatever dies at whatever moment, the file is before or after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from hushrank.aggregation.server_step import ServerState
+from hushrank.live.server.new_ranker import Body
+from hushrank.live.server.schema import (
+    ASKED,
+    CLIENTS,
+    FEDERATION,
+    RANKERS,
+    REFUSED,
+    ROUNDS,
+    SPENT,
+    TOKENS,
+    UPDATES,
+    SchemaError,
+    make_engine,
+    migrate,
+)
+from hushrank.live.wire.agreement import Agreement, canonical, parse_agreement
+from hushrank.live.wire.messages import Outcome, Reason, RefusedError
+from hushrank.privacy.renyi import Spend
+from hushrank.types import Array
+
+FILE = "federation.sqlite"
+_DIGESTS_KEPT = 100  # Why: rounds in which an answer whose acknowledgement was lost is still known when it comes again
+
+
+class UpdateRow(NamedTuple):
+    """An accepted update."""
+
+    round: int
+    client: int
+    weight: int
+    digest: bytes
+    body: bytes
+
+
+class Member(NamedTuple):
+    """A client that is enrolled, or was."""
+
+    id: int
+    credential_hash: bytes
+    accepted: int
+    last_round: int | None
+    has_left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A round to be opened."""
+
+    number: int
+    asked: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A round to be ended; ranker None: it is abandoned."""
+
+    number: int
+    ranker: tuple[Array, ServerState] | None  # the new one
+    price: Spend | None  # what it cost a client that answered
+    keep_updates: bool  # for audits; usually they are wiped
+
+
+class Restored(NamedTuple):
+    """Where the rounds stood when the file was last written."""
+
+    number: int  # of the newest round; 0: none
+    n_closed: int
+    abandoned: set[int]
+    is_open: bool  # the newest one
+    asked: set[int]  # of the open round
+    digests: dict[int, bytes]  # {client: of its update} of the open round
+
+
+def hash_secret(secret: str) -> bytes:
+    """SHA-256: of 256 random bits, so that it needs neither salt nor stretching."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def digest_body(body: bytes, key: bytes) -> bytes:
+    """16 bytes that say whether the same body came again, and nothing to whoever lacks the key."""
+    return hashlib.blake2b(body, key=key, digest_size=16).digest()
+
+
+def create_store(path: Path, agreement: Agreement, params: Array, state: ServerState) -> None:
+    """A new federation: no client, no round, the first ranker."""
+    if path.exists():
+        raise ValueError(f"{path} exists: a federation is founded once.")
+    engine = make_engine(path)
+    migrate(engine, path)
+    path.chmod(0o600)
+    with engine.begin() as connection:
+        said = canonical(agreement).decode()
+        connection.execute(
+            sa.insert(FEDERATION).values(agreement=said, digest=agreement.digest, founded_at=time.time())
+        )
+        connection.execute(sa.insert(RANKERS).values(_ranker_row(0, params, state)))
+    engine.dispose()
+
+
+def open_store(path: Path, *, read_only: bool = False) -> sa.Engine:
+    """The federation in a file, brought to this version."""
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist: found a federation with hushrank server init {path.parent}")
+    engine = make_engine(path, read_only=read_only)
+    try:
+        if not read_only:
+            migrate(engine, path)
+        with engine.begin() as connection:
+            read_agreement(connection)
+    except sa.exc.DatabaseError as error:
+        raise SchemaError(f"{path} is not a federation's file, or is damaged ({error.orig}).") from error
+    return engine
+
+
+def read_agreement(connection: sa.Connection) -> Agreement:
+    row = connection.execute(sa.select(FEDERATION)).one()
+    agreement = parse_agreement(json.loads(row.agreement))
+    if agreement.digest != row.digest:
+        raise SchemaError("the agreement in the federation's file was changed after clients joined under it.")
+    return agreement
+
+
+def add_tokens(connection: sa.Connection, hashes: Iterable[bytes], *, expires_at: float) -> None:
+    connection.execute(sa.insert(TOKENS), [{"hash": h, "expires_at": expires_at} for h in hashes])
+
+
+def enrol_client(connection: sa.Connection, token: bytes, credential: bytes, *, now: float) -> Member:
+    """The client of this credential (both hashed), new or, when its answer was lost, the one that the token made.
+
+    All refusals are one: nobody learns whether a token exists, was used or has expired.
+    """
+    found = connection.execute(sa.select(TOKENS).where(TOKENS.c.hash == token)).one_or_none()
+    if found is not None and found.client is not None:
+        member = _read_member(connection, CLIENTS.c.id == found.client)
+        if member is not None and member.credential_hash == credential and not member.has_left:
+            return member
+    is_taken = _read_member(connection, CLIENTS.c.credential_hash == credential) is not None
+    if found is None or found.client is not None or found.expires_at <= now or is_taken:
+        raise RefusedError(Reason.token, "this token cannot be used: ask the operator for another one.")
+    values = {"credential_hash": credential, "enrolled_at": now, "accepted": 0}
+    made = connection.execute(sa.insert(CLIENTS).values(values)).inserted_primary_key
+    client = int(made[0]) if made else 0
+    connection.execute(sa.update(TOKENS).where(TOKENS.c.hash == token).values(client=client))
+    return Member(client, credential, 0, None, has_left=False)
+
+
+def leave_client(connection: sa.Connection, client: int, *, now: float) -> None:
+    connection.execute(
+        sa.update(CLIENTS).where(CLIENTS.c.id == client, CLIENTS.c.left_at.is_(None)).values(left_at=now)
+    )
+
+
+def read_members(connection: sa.Connection) -> list[Member]:
+    return [_as_member(row) for row in connection.execute(sa.select(CLIENTS).order_by(CLIENTS.c.id))]
+
+
+def _read_member(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Member | None:
+    row = connection.execute(sa.select(CLIENTS).where(which)).one_or_none()
+    return None if row is None else _as_member(row)
+
+
+def _as_member(row: Any) -> Member:
+    return Member(row.id, row.credential_hash, row.accepted, row.last_round, has_left=row.left_at is not None)
+
+
+_INSERT_UPDATE = sa.insert(UPDATES)
+_COUNT_UPDATE = (
+    sa.update(CLIENTS)
+    .where(CLIENTS.c.id == sa.bindparam("client"))
+    .values(accepted=CLIENTS.c.accepted + 1, last_round=sa.bindparam("round"))
+)
+
+
+def insert_updates(connection: sa.Connection, rows: Sequence[UpdateRow]) -> None:
+    """Accepted, and counted for their clients."""
+    connection.execute(_INSERT_UPDATE, [row._asdict() for row in rows])
+    connection.execute(_COUNT_UPDATE, [{"client": row.client, "round": row.round} for row in rows])
+
+
+def find_digest(connection: sa.Connection, round: int, client: int) -> bytes | None:
+    """Of the update that was accepted from this client in this round, if any is remembered."""
+    is_this = (UPDATES.c.round == round) & (UPDATES.c.client == client)
+    return connection.execute(sa.select(UPDATES.c.digest).where(is_this)).scalar_one_or_none()
+
+
+def read_bodies(connection: sa.Connection, round: int) -> list[Body]:
+    """A round's accepted updates, in the order of their clients."""
+    chosen = sa.select(UPDATES.c.weight, UPDATES.c.body).where(UPDATES.c.round == round).order_by(UPDATES.c.client)
+    return [Body(float(weight), body) for weight, body in connection.execute(chosen)]
+
+
+def read_ranker(connection: sa.Connection) -> tuple[Array, ServerState]:
+    """The newest parameters and the optimiser's state."""
+    row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
+    first, second, n_steps = (np.frombuffer(part, "<f4") for part in (row.first, row.second, row.n_steps))
+    return np.frombuffer(row.params, "<f4"), ServerState(first, second, n_steps)
+
+
+def _ranker_row(round: int, params: Array, state: ServerState) -> dict[str, Any]:
+    parts = {"params": params, "first": state.first, "second": state.second, "n_steps": state.n_steps}
+    return {"round": round, **{name: np.asarray(part, "<f4").tobytes() for name, part in parts.items()}}
+
+
+def open_round(connection: sa.Connection, opening: Opening, *, now: float) -> None:
+    row = {"number": opening.number, "state": Outcome.open, "opened_at": now, "n_asked": len(opening.asked)}
+    connection.execute(sa.insert(ROUNDS).values(row))
+    connection.execute(sa.insert(ASKED), [{"round": opening.number, "client": client} for client in opening.asked])
+
+
+def close_round(connection: sa.Connection, closing: Closing, *, now: float) -> None:
+    """Everything that ends a round, for one transaction."""
+    n_accepted = connection.execute(
+        sa.select(sa.func.count()).select_from(UPDATES).where(UPDATES.c.round == closing.number)
+    ).scalar_one()
+    state = Outcome.abandoned if closing.ranker is None else Outcome.closed
+    connection.execute(
+        sa.update(ROUNDS)
+        .where(ROUNDS.c.number == closing.number, ROUNDS.c.state == Outcome.open)
+        .values(state=state, closed_at=now, n_accepted=int(n_accepted))
+    )
+    connection.execute(sa.delete(ASKED))
+    if closing.ranker is not None:
+        connection.execute(sa.insert(RANKERS).values(_ranker_row(closing.number, *closing.ranker)))
+        if closing.price is not None:
+            price = {"mechanism": closing.price.mechanism, "ratio": closing.price.ratio, "times": closing.price.times}
+            connection.execute(sa.insert(SPENT).values(round=closing.number, **price))
+    if not closing.keep_updates:
+        _wipe(connection, closing.number)
+
+
+def _wipe(connection: sa.Connection, round: int) -> None:
+    """What a finished round leaves behind: for a while digests, of rankers the newest."""
+    connection.execute(sa.update(UPDATES).where(UPDATES.c.round == round).values(body=None))
+    connection.execute(sa.delete(UPDATES).where(UPDATES.c.round <= round - _DIGESTS_KEPT))
+    newest = sa.select(sa.func.max(RANKERS.c.round)).scalar_subquery()
+    connection.execute(sa.delete(RANKERS).where(RANKERS.c.round < newest))
+
+
+def restore_rounds(connection: sa.Connection) -> Restored:
+    """Where the rounds stood."""
+    states = {row.number: row.state for row in connection.execute(sa.select(ROUNDS.c.number, ROUNDS.c.state))}
+    number = max(states, default=0)
+    asked, digests = set[int](), dict[int, bytes]()
+    is_open = states.get(number) == Outcome.open
+    if is_open:
+        asked = set(connection.execute(sa.select(ASKED.c.client).where(ASKED.c.round == number)).scalars())
+        chosen = sa.select(UPDATES.c.client, UPDATES.c.digest).where(UPDATES.c.round == number)
+        digests = {row.client: row.digest for row in connection.execute(chosen)}
+    abandoned = {number for number, state in states.items() if state == Outcome.abandoned}
+    n_closed = sum(state == Outcome.closed for state in states.values())
+    return Restored(number, n_closed, abandoned, is_open, asked, digests)
+
+
+def read_spends(connection: sa.Connection) -> list[Spend]:
+    return [Spend(row.mechanism, row.ratio, row.times) for row in connection.execute(sa.select(SPENT))]
+
+
+def add_refusals(connection: sa.Connection, refused: Mapping[str, int]) -> None:
+    """Count on from what is there."""
+    known = read_refusals(connection)
+    for reason, n in refused.items():
+        row = {"reason": str(reason), "n": known.get(str(reason), 0) + n}
+        connection.execute(sa.delete(REFUSED).where(REFUSED.c.reason == row["reason"]))
+        connection.execute(sa.insert(REFUSED).values(row))
+
+
+def read_refusals(connection: sa.Connection) -> dict[str, int]:
+    return {row.reason: row.n for row in connection.execute(sa.select(REFUSED).order_by(REFUSED.c.reason))}

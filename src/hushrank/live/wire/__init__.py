@@ -1,0 +1,1 @@
+"""What crosses the network: the agreement, the messages, their description."""

@@ -1,0 +1,143 @@
+"""The wire as an OpenAPI 3.1 description, for people, for other programs, and for tests that try everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hushrank import __version__
+from hushrank.live.wire import messages
+from hushrank.live.wire.messages import MOST_WAIT_S, Outcome, Reason
+
+Json = dict[str, Any]
+_SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
+_MOST = 10**18 - 1  # the largest number that is read
+_ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
+_LAST: Json = {
+    "type": ["object", "null"],
+    "description": "the last round that an update of this client was accepted in, and what became of it",
+    "required": ["round", "outcome"],
+    "properties": {"round": _ROUND, "outcome": {"enum": [str(outcome) for outcome in Outcome]}},
+}
+_BYTES: Json = {messages.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+
+
+def describe_api() -> Json:
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hushrank federation",
+            "version": __version__,
+            "description": f"Wire version {messages.WIRE_VERSION}. A client is known by its credential alone.",
+        },
+        "paths": {
+            messages.FEDERATION: {"get": _open("What clients of this federation agree on", _agreed())},
+            messages.ENROL: {"post": _enrol()},
+            messages.ME: {"get": _for_clients("What the server knows of this client", _standing())},
+            messages.ROUND: {"get": _round()},
+            messages.RANKER: {"get": _ranker()},
+            messages.UPDATE: {"put": _update()},
+            messages.LEAVE: {
+                "post": _for_clients("Leave for good; again is no mistake", _object(left={"const": True}))
+            },
+            messages.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
+            messages.METRICS: {"get": _metrics()},
+            messages.OPENAPI: {"get": _open("This description", {"type": "object"})},
+        },
+        "components": {
+            "securitySchemes": {"credential": {"type": "http", "scheme": "bearer"}},
+            "schemas": {
+                "Refusal": _object(
+                    reason={"enum": [str(reason) for reason in Reason]}, detail={"type": "string", "minLength": 1}
+                )
+            },
+        },
+    }
+
+
+def _object(**properties: Any) -> Json:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _open(summary: str, schema: Json, *refusals: str) -> Json:
+    return {"summary": summary, "responses": {"200": _json(schema), **_refusals("429", *refusals)}}
+
+
+def _for_clients(summary: str, schema: Json, *refusals: str) -> Json:
+    return {
+        "summary": summary,
+        "security": [{"credential": []}],
+        "parameters": [_header(messages.WIRE_HEADER, {"const": str(messages.WIRE_VERSION)})],
+        "responses": {"200": _json(schema), **_refusals("401", "426", "429", "503", *refusals)},
+    }
+
+
+def _json(schema: Json, description: str = "as asked") -> Json:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _refusals(*statuses: str) -> Json:
+    schema = {"$ref": "#/components/schemas/Refusal"}
+    return {status: _json(schema, "refused, with the reason") for status in sorted(statuses)}
+
+
+def _header(name: str, schema: Json, *, required: bool = True) -> Json:
+    return {"name": name, "in": "header", "required": required, "schema": schema}
+
+
+def _query(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "required": False, "schema": schema}
+
+
+def _standing() -> Json:
+    return _object(accepted_updates={"type": "integer", "minimum": 0}, last=_LAST)
+
+
+def _agreed() -> Json:
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    return _object(agreement={"type": "object"}, digest=digest, wire={"const": messages.WIRE_VERSION})
+
+
+def _enrol() -> Json:
+    answer, refusals = _object(accepted_updates={"type": "integer", "minimum": 0}), ("400", "403", "408", "411", "413")
+    said = _for_clients("Join with a one-time token and a credential of one's own", answer, *refusals, "415")
+    content = {"application/json": {"schema": _object(token=_SECRET)}}
+    return {**said, "requestBody": {"required": True, "content": content}}
+
+
+def _round() -> Json:
+    news = _object(
+        round=_ROUND, closes_in_s={"type": ["number", "null"], "minimum": 0}, is_asked={"type": "boolean"}, last=_LAST
+    )
+    finished = _object(finished={"const": True}, last=_LAST)
+    said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400")
+    wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
+    said["parameters"] += [_query("after", {"type": "integer", "minimum": 0, "maximum": _MOST}), _query("wait", wait)]
+    said["responses"]["204"] = {"description": "none within the wait"}
+    return said
+
+
+def _ranker() -> Json:
+    said = _for_clients("The ranker of the open round as a safetensors file", {}, "400", "404")
+    said["parameters"] += [_query("round", _ROUND), _header("If-None-Match", {"type": "string"}, required=False)]
+    said["responses"] |= {"200": {"description": "the ranker", "content": _BYTES}, "304": {"description": "unchanged"}}
+    return said
+
+
+def _update() -> Json:
+    answer = {**_object(accepted={"const": True}), "additionalProperties": {"const": True}}
+    refusals = ["400", "403", "404", "408", "409", "410", "411", "413", "415", "422"]
+    said = _for_clients("A client's update to a round, counted once", answer, *refusals)
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    said["parameters"] += [
+        {"name": "round", "in": "path", "required": True, "schema": _ROUND},
+        _header(messages.AGREEMENT_HEADER, digest),
+        _header(messages.WEIGHT_HEADER, {"type": "integer", "minimum": 1}, required=False),
+    ]
+    return {**said, "requestBody": {"required": True, "content": _BYTES}}
+
+
+def _metrics() -> Json:
+    said = _open("Counts for the operator, in the format of Prometheus", {}, "401")
+    said["security"] = [{"credential": []}]
+    said["responses"]["200"] = {"description": "text", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return said

@@ -1,0 +1,129 @@
+"""From a recipe to what the simulator needs: the data loaded, the people and the ranker made, everything checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
+from hushrank.clicks.named import named_user
+from hushrank.data.clicklog import read_click_log
+from hushrank.data.load import load_dataset
+from hushrank.engine.setting import Method, Setting
+from hushrank.federation.replay import Replay
+from hushrank.rankers.linear import LinearRanker
+from hushrank.rankers.mlp import MlpRanker
+from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
+from hushrank.recipes.guarantee import protection_of, secure_sum_of
+from hushrank.recipes.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
+from hushrank.types import Array, Dataset, User
+
+_EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
+
+
+def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start: Path | None = None) -> Setting:
+    """`start`: an exported ranker to begin with instead of a fresh one."""
+    check_recipe(recipe)
+    dataset = load_dataset(
+        recipe.data,
+        folds=recipe.folds,
+        normalise=recipe.normalise,
+        keep_document_ids=recipe.log is not None,
+        progress=tell,
+    )
+    refuse_unusable(dataset)
+    replays = None if recipe.log is None else read_replays(recipe, dataset, tell=tell)
+    if replays is not None and not recipe.is_central:
+        recipe = replace(recipe, n_clients=len(replays[0].own))  # the log says who there is
+    method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
+    if start is not None:
+        first: tuple[float, ...] | None = read_start(start, method)
+    else:
+        first = (0.0,) * method.n_params if recipe.is_evolution else None  # [foltr-es] starts both rankers at zero
+    return Setting(
+        dataset=dataset,
+        users=resolve_users(recipe, n_grades=dataset.n_grades),
+        method=method,
+        rounds=recipe.rounds,
+        repeats=recipe.repeats,
+        seed=recipe.seed,
+        eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
+        replays=replays,
+        start=first,
+    )
+
+
+def resolve_users(recipe: Recipe, *, n_grades: int) -> tuple[tuple[str, User], ...]:
+    if recipe.log is not None:
+        return ((LOGGED, nobody),)
+    return tuple((name, named_user(name, n_grades=n_grades, own_tables=recipe.click_tables)) for name in recipe.users)
+
+
+def nobody(grades: Array, click_draws: Array, stop_draws: Array) -> Array:
+    """Whose clicks are asked for where a log has them all."""
+    del click_draws, stop_draws
+    return np.zeros(len(grades), dtype=bool)
+
+
+def read_replays(recipe: Recipe, dataset: Dataset, *, tell: Callable[[str], None] | None = None) -> tuple[Replay, ...]:
+    """The log once for each fold; the training queries are another fold's in part, so each fold has its own share."""
+    assert recipe.log is not None
+    known = {name for fold in dataset.folds for split in (fold.train, fold.vali, fold.test) for name in split.query_ids}
+    replays = []
+    for fold in dataset.folds:
+        log = read_click_log(recipe.log, fold.train, known_queries=known)
+        if tell is not None:
+            tell(f"fold {fold.number}: {log.n_impressions:,} impressions, {log.n_skipped:,} of other queries left out")
+        everything = (np.arange(log.n_impressions),)
+        own = tuple(np.flatnonzero(log.clients == client) for client in range(log.n_clients))
+        replays.append(Replay(log, everything if recipe.is_central else own, recipe.max_weight))
+    return tuple(replays)
+
+
+def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Method:
+    rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
+    ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
+    n_params = sum(part.size for part in ranker.parameters)
+    secure_sum, protection = secure_sum_of(recipe, protection_of(recipe), n_params=n_params)
+    return Method(
+        ranker=ranker,
+        population=population_of(recipe),
+        batch=(recipe.batch or 1) if recipe.is_central else None,
+        learner=recipe.learner,
+        learning_rate=recipe.learning_rate,
+        evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
+        protection=protection,
+        secure_sum=secure_sum,
+        attack=recipe.attack,
+        n_malicious=recipe.n_malicious,
+        aggregation=recipe.aggregation,
+        server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
+    )
+
+
+def refuse_unusable(dataset: Dataset) -> None:
+    """Data on which nothing can be measured."""
+    for fold in dataset.folds:
+        for split in ("test", "vali"):
+            if not getattr(fold, split).grades.any():
+                raise ValueError(
+                    f"{dataset.name}: no document in fold {fold.number}'s {split} queries is relevant: nothing can be "
+                    "measured. Choose other folds or data."
+                )
+
+
+def read_start(path: Path, method: Method) -> tuple[float, ...]:
+    """The parameters of an exported ranker, refused when they belong to another kind."""
+    ranker, params, _ = read_ranker(path)
+    if ranker != method.ranker:
+        raise ValueError(
+            f"{path} holds {_in_words(ranker)}, this recipe trains {_in_words(method.ranker)}: make them agree."
+        )
+    return tuple(map(float, params))
+
+
+def _in_words(ranker: LinearRanker | MlpRanker) -> str:
+    return " ".join(f"{key} {value}" for key, value in describe_ranker(ranker).items())

@@ -1,0 +1,348 @@
+"""Published tables and figures rerun: ours beside theirs, and whether each claim holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushrank.data.catalog import CATALOG
+from hushrank.files import write_json
+from hushrank.recipes.recipe import KEYS, OF_OFFLINE, Recipe, change_recipe, hash_recipe, population_of
+from hushrank.report.index import write_index
+from hushrank.report.reproduction import write_reproduction
+from hushrank.report.summary import from_directory
+from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
+from hushrank.reproduce.papers import foltr_es, fpdgd, study
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, Trial, choose_data
+from hushrank.reproduce.verdicts import Finished, NotHere, Outcome
+from hushrank.runs.directory import check_format
+from hushrank.runs.environment import now
+from hushrank.runs.pool import Job, PoolOptions, run_jobs
+
+FORMAT = 1
+PAPERS = {
+    "foltr-es": "Federated online learning to rank with evolution strategies (WSDM 2019)",
+    "study": "Federated online learning to rank with evolution strategies: a reproducibility study (ECIR 2021)",
+    "fpdgd": "Effective and privacy-preserving federated online learning to rank (ICTIR 2021)",
+    "thesis": "Effective and secure federated online learning to rank (thesis, 2024)",
+    "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
+}
+REPRODUCTIONS: dict[str, Reproduction] = {r.name: r for paper in (foltr_es, fpdgd, study) for r in paper.REPRODUCTIONS}
+_SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
+
+
+@dataclass(frozen=True, slots=True)
+class ReproduceOptions:
+    """How reproductions are carried out."""
+
+    out: Path = Path("runs/reproduce")
+    data: Path | None = None  # real data; None: stand-ins
+    scale: Scale = Scale()  # noqa: RUF009 - frozen
+    changes: Mapping[str, Any] | None = None  # recipe keys to change in every trial
+    fresh: bool = False  # begin again instead of continuing
+
+
+def find_reproduction(name: str) -> tuple[PublishedResult, Reproduction]:
+    """A published result that can be rerun, by its name or its alias."""
+    result = find_result(name)
+    if result.name not in REPRODUCTIONS:
+        raise ValueError(f"{result.name} cannot be rerun yet: it needs {', '.join(result.needs) or 'a recipe'}.")
+    return result, REPRODUCTIONS[result.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A reproduction with its trials made and checked."""
+
+    result: PublishedResult
+    reproduction: Reproduction
+    data: tuple[DataChoice, ...]
+    trials: tuple[Trial, ...]
+    directory: Path
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Runs are kept beside all results: figures that share a trial share its run."""
+        return [Job(trial.recipe, self.directory.parent / "runs" / trial_directory(trial)) for trial in self.trials]
+
+
+def prepare(name: str, options: ReproduceOptions) -> Prepared:
+    """Everything that can be refused is refused here."""
+    result, reproduction = find_reproduction(name)
+    data = choose_data(result.data, options.data)
+    trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
+    trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
+    return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def change_trial(trial: Trial, changes: Mapping[str, Any]) -> Recipe:
+    """A baseline trained on labels takes what it knows of, and leaves what is about clicks."""
+    known = {k: v for k, v in changes.items() if k in OF_OFFLINE or k not in KEYS or not trial.recipe.is_offline}
+    return change_recipe(trial.recipe, known)
+
+
+def variant_name(name: str, options: ReproduceOptions) -> str:
+    """The directory: the result's name, and what was done otherwise than by default."""
+    other = {
+        "data": None if options.data is None else str(options.data.resolve()),
+        "changes": dict(options.changes or {}),
+        "seed": options.scale.seed,
+        "repeats": options.scale.repeats,
+    }
+    quick = "-quick" if options.scale.quick else ""
+    if other == {"data": None, "changes": {}, "seed": 0, "repeats": None}:
+        return f"{name}{quick}"
+    return f"{name}{quick}-{hashlib.sha256(json.dumps(other, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+def trial_directory(trial: Trial) -> str:
+    """The same recipe, the same name, whichever figure asks for it."""
+    words = f"{trial.recipe.recipe}-{trial.cell['data']}"
+    return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}-{hash_recipe(trial.recipe)}"
+
+
+def trial_label(trial: Trial) -> str:
+    return " ".join(str(value) for value in trial.cell.values())
+
+
+def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) -> dict[str, Any]:
+    """Run what has not been run; the result as JSON, also in the directory's result.json and report.html."""
+    began = time.monotonic()
+    jobs = prepared.jobs
+    for place in (prepared.directory, *(job.directory for job in jobs)):
+        if options.fresh and place.exists():
+            shutil.rmtree(place)
+    prepared.directory.mkdir(parents=True, exist_ok=True)
+    errors = run_jobs(jobs, pool)
+    failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
+    if failed:
+        raise ValueError(f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1]}")
+    outcome = Outcome(
+        tuple(
+            Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
+            for trial, job in zip(prepared.trials, jobs, strict=True)
+        )
+    )
+    found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
+    write_json(prepared.directory / "result.json", found)
+    runs = [from_directory(job.directory) for job in jobs]
+    write_reproduction(found, prepared.directory / "report.html", runs=runs)
+    write_index(index_lines(options.out), options.out / "index.html", papers=PAPERS)
+    return found
+
+
+def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *, seconds: float) -> dict[str, Any]:
+    result = prepared.result
+    names = ", ".join(choice.label for choice in prepared.data)
+    return {
+        "format": FORMAT,
+        "name": result.name,
+        "aliases": list(result.aliases),
+        "paper": result.paper,
+        "number": number_of(result.name),
+        "shows": result.shows,
+        "metric": result.metric,
+        "data": {
+            "name": names,
+            "wanted": ", ".join(result.data),
+            "is_stand_in": any(choice.is_stand_in for choice in prepared.data),
+        },
+        "quick": options.scale.quick,
+        "changes": dict(options.changes or {}),
+        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
+        "left_out": prepared.reproduction.left_out,
+        **make_results(prepared, outcome),
+        "runs": [f"../runs/{trial_directory(trial)}" for trial in prepared.trials],
+        "when": now(),
+        "seconds": round(seconds, 1),
+    }
+
+
+def make_results(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    """Rows and findings, from the trials or by computing them."""
+    if prepared.reproduction.compute is None:
+        findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
+        return {"rows": make_rows(prepared, outcome), "findings": findings}
+    found = prepared.reproduction.compute()
+    exact = {"metric": prepared.result.metric, "why": "", "std": None, "n": 1}
+    rows = [{**row, **exact, "difference": row["ours"] - row["published"]} for row in found["rows"]]
+    return {"rows": rows, "findings": found["findings"]}
+
+
+def doubts(prepared: Prepared, outcome: Outcome) -> list[str]:
+    """Whether a directory holds what its name says: over all folds, every query is tested once."""
+    said = []
+    for choice in prepared.data:
+        found = next(trial.result for trial in outcome.finished if trial.cell["data"] == choice.label)
+        n_queries, whole = found["data"]["n_test_queries"], CATALOG.get(choice.name)
+        if whole is None or choice.is_stand_in or whole.n_folds == 1 or found["recipe"]["folds"] is not None:
+            continue
+        if n_queries != whole.n_queries:
+            said.append(f"{choice.source} has {n_queries:,} queries, {whole.title} has {whole.n_queries:,}.")
+    return said
+
+
+def number_of(name: str) -> str:
+    """`Figure 4` of `fpdgd.figure4`."""
+    word, number = re.fullmatch(r"[^.]+\.(table|figure)([\d.]+)", name).groups()  # type: ignore[union-attr] # checked
+    return f"{word.capitalize()} {number}"
+
+
+def make_rows(prepared: Prepared, outcome: Outcome) -> list[dict[str, Any]]:
+    """Ours, each beside the published number of the same cell; then the published numbers that we have not run."""
+    result, rows = prepared.result, list[dict[str, Any]]()
+    used: set[int] = set()
+    real = {choice.label: choice.name for choice in prepared.data}
+    for trial in outcome.finished:
+        for name, more in (prepared.reproduction.metrics or {result.metric: {}}).items():
+            for user in trial.users:
+                cell = {**trial.cell, "clicks": user, **more}
+                meant = {**cell, "data": real[trial.cell["data"]]}
+                near = [i for i, row in enumerate(result.rows) if all(meant.get(k) == v for k, v in row.cell.items())]
+                used.update(near)
+                published = result.rows[near[0]].published if near else None
+                rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": ""})
+    rows += [
+        {**row.cell, **beside(None, row.published), "metric": row.metric, "why": why_missing(prepared, row, real)}
+        for i, row in enumerate(result.rows)
+        if i not in used
+    ]
+    return rows
+
+
+def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) -> str:
+    """Why there is no number of ours beside a published one."""
+    data = row.cell.get("data")
+    if data is not None and data not in real.values():
+        return f"not run on {data}"
+    return f"needs {', '.join(prepared.result.needs)}" if prepared.reproduction.left_out else "not a trial of ours"
+
+
+def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[str, Any]:
+    ours = None if metric is None else metric["mean"]
+    return {
+        "ours": ours,
+        "std": None if metric is None else metric["std"],
+        "n": 0 if metric is None else len(metric["values"]),
+        "published": published,
+        "difference": None if ours is None or published is None else ours - published,
+    }
+
+
+def judge(reproduction: Reproduction, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    """One claim with its verdict."""
+    said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
+    if claim.id not in reproduction.findings:
+        return {**said, "holds": None, "p": None, "why": f"Not run: {reproduction.left_out} are not there yet."}
+    try:
+        verdict = reproduction.findings[claim.id](outcome)
+    except NotHere as reason:
+        return {**said, "holds": None, "p": None, "why": str(reason)}
+    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+
+
+def list_results(*, cores: int | None = None) -> list[dict[str, Any]]:
+    """Every published result: what it shows, what it needs, and how long it would take here."""
+    return [describe_result(result, cores or os.cpu_count() or 1) for result in published_results().values()]
+
+
+def describe_result(result: PublishedResult, cores: int) -> dict[str, Any]:
+    reproduction = REPRODUCTIONS.get(result.name)
+    return {
+        "name": result.name,
+        "aliases": list(result.aliases),
+        "paper": result.paper,
+        "shows": result.shows,
+        "data": list(result.data),
+        "can_run": reproduction is not None,
+        "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
+        "left_out": reproduction.left_out if reproduction else "",
+        "seconds": estimate(result, reproduction, Scale(), cores) if reproduction else None,
+        "quick_seconds": estimate(result, reproduction, Scale(quick=True), cores) if reproduction else None,
+    }
+
+
+def estimate(result: PublishedResult, reproduction: Reproduction, scale: Scale, cores: int) -> float:
+    """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
+    total = 0.0
+    for choice in choose_data(result.data, None):
+        for trial in reproduction.trials(choice, scale):
+            population = population_of(trial.recipe)
+            per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
+            cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
+            total += trial.recipe.rounds * per_round * cells / _SPEED[choice.is_large]
+    return total / cores
+
+
+def index_lines(out: Path) -> list[dict[str, Any]]:
+    """A line per published result, with what was found where it has been rerun."""
+    return [index_line(result, out) for result in published_results().values()]
+
+
+def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
+    line = {
+        "name": result.name,
+        "paper": result.paper,
+        "number": number_of(result.name),
+        "shows": result.shows,
+        "data": list(result.data),
+    }
+    variants = [(read, place.name) for place in sorted(out.glob(f"{result.name}*")) if (read := read_found(place))]
+    variants = [(read, place) for read, place in variants if read["name"] == result.name]
+    found, page = max(variants, key=lambda variant: best_first(variant[0]), default=(None, ""))
+    if found is None:
+        can_run = result.name in REPRODUCTIONS
+        why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
+        nothing = {"held": 0, "not_held": 0, "not_run": len(result.findings)}
+        rest = {"page": None, "is_stand_in": False, "quick": False, "when": None}
+        return {**line, "state": "not run", **nothing, "why": why, **rest}
+    verdicts = [finding["holds"] for finding in found["findings"]]
+    return {
+        **line,
+        "state": "run",
+        "held": verdicts.count(True),
+        "not_held": verdicts.count(False),
+        "not_run": verdicts.count(None),
+        "why": "; ".join(
+            filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
+        ),
+        "page": f"{page}/report.html",
+        "is_stand_in": found["data"]["is_stand_in"],
+        "quick": found["quick"],
+        "when": found["when"],
+    }
+
+
+def best_first(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of several variants the index shows one: nothing changed, whole, on real data, the last."""
+    return not found["changes"], not found["quick"], not found["data"]["is_stand_in"], found["when"]
+
+
+def changed_text(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in found["changes"].items())
+
+
+def read_found(directory: Path) -> dict[str, Any] | None:
+    """What a reproduction wrote; None where it has not run."""
+    path = directory / "result.json"
+    if not path.is_file():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
+    check_format(directory, found.get("format", FORMAT), FORMAT)
+    return found
+
+
+def names_to_run(names: Sequence[str]) -> list[str]:
+    """Each result once, whatever it was called; all that can be rerun where none is named."""
+    return list(dict.fromkeys(find_reproduction(name)[0].name for name in names)) or list(REPRODUCTIONS)

@@ -1,0 +1,125 @@
+"""A table or figure of a paper as something that runs: its trials, and a test for each of its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hushrank.data.catalog import CATALOG, explain_getting
+from hushrank.data.layout import find_folds
+from hushrank.data.load import find_ignoring_case
+from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
+from hushrank.reproduce.verdicts import Cell, Outcome, Verdict
+
+STAND_INS = {
+    "mq2007": "mq2007-like",
+    "mq2008": "mq2008-like",
+    "mslr-web10k": "mslr-like",
+    "mslr-web30k": "mslr-like",
+    "yahoo": "yahoo-like",
+    "istella-s": "istella-like",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DataChoice:
+    """The data that trials run on."""
+
+    name: str  # the catalogue's, or the directory's
+    source: str  # what a recipe's `data` says
+    is_stand_in: bool
+    n_folds: int = 5
+
+    @property
+    def label(self) -> str:
+        """What results are said to be on: never the real set's name for a stand-in."""
+        return self.source if self.is_stand_in else self.name
+
+    @property
+    def is_large(self) -> bool:
+        """Sets beyond LETOR have protocols of their own."""
+        return not self.name.lower().startswith("mq")
+
+    @property
+    def normalise(self) -> str | None:
+        """As in the published runs; stand-ins are generated as they should be."""
+        return None if self.is_stand_in or self.name not in CATALOG else CATALOG[self.name].normalise
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a reproduction is."""
+
+    quick: bool = False
+    repeats: int | None = None  # default: five, as published; two when quick
+    seed: int = 0
+
+    def shared(self, data: DataChoice) -> dict[str, Any]:
+        """Recipe keys of every trial: the papers' three users, every fold, five repeats; quick: two of each."""
+        quick = {"folds": tuple(range(1, min(data.n_folds, 2) + 1)), "repeats": 2} if self.quick else {"repeats": 5}
+        wanted = {} if self.repeats is None else {"repeats": self.repeats}
+        return {"clicks": ("perfect", "navigational", "informational"), **quick, **wanted, "seed": self.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a reproduction."""
+
+    cell: Cell  # what is special about it, in the words of the published rows
+    recipe: Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """How a published result is rerun."""
+
+    name: str  # of a published result
+    trials: Callable[[DataChoice, Scale], list[Trial]] = lambda _data, _scale: []
+    findings: Mapping[str, Callable[[Outcome], Verdict]] = field(default_factory=dict)  # by the claim's id
+    metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
+    compute: Callable[[], Mapping[str, Any]] | None = None  # {"rows", "findings"} of a table that needs no training
+    left_out: str = ""  # what of it is not run, in words
+
+
+def make_trial(data: DataChoice, scale: Scale, name: str, cell: Cell, **changes: Any) -> Trial:
+    """A named recipe on this data, with changes; `cell` in the words of the published rows."""
+    source = data.source
+    if scale.quick and data.is_stand_in and data.is_large:
+        source = f"{source}:n_queries=500"
+    shared = scale.shared(data)
+    if NAMED[name].is_offline:
+        shared.pop("repeats")  # labels are not drawn
+    recipe = change_recipe(NAMED[name], {"data": source, "normalise": data.normalise, **shared, **changes})
+    return Trial({"data": data.label, "method": name, **cell}, recipe)
+
+
+def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataChoice, ...]:
+    """The real sets in `directory` (one set, or a folder of sets under their names); without it the stand-ins."""
+    if directory is None:
+        return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
+    if is_data_set(directory):
+        name = directory.resolve().name
+        return (real_data(name.lower() if name.lower() in CATALOG else name, directory),)
+    return tuple(real_data(name, find_in(directory, name)) for name in wanted)
+
+
+def real_data(name: str, directory: Path) -> DataChoice:
+    return DataChoice(name, str(directory), is_stand_in=False, n_folds=len(find_folds(directory)))
+
+
+def is_data_set(directory: Path) -> bool:
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is not a directory. Name one that holds a data set, or several by their names.")
+    try:
+        return bool(find_folds(directory))
+    except FileNotFoundError:
+        return False
+
+
+def find_in(directory: Path, name: str) -> Path:
+    found = find_ignoring_case(directory, name)
+    if found is None:
+        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}")
+    return found

@@ -1,0 +1,109 @@
+"""A run is a directory: recipe, environment, checkpoints, metrics, rankers, result, report. Each file is written whole.
+
+`result.json` comes last: a directory without it is a run that has not finished, and `--resume` finishes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hushrank.files import sweep_unfinished, write_json
+from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
+
+FORMAT = 1
+
+
+def default_directory(recipe: Recipe) -> Path:
+    """runs/<recipe>-<time>-<hash>"""
+    return Path("runs") / f"{recipe.recipe}-{datetime.now():%Y%m%d-%H%M%S}-{hash_recipe(recipe)}"
+
+
+def refuse_existing(directory: Path) -> None:
+    """At the door, before anything is loaded or computed."""
+    if directory.exists():
+        hint = "add --resume to continue it" if read_recipe_file(directory) else "remove it"
+        raise ValueError(f"{directory} exists: {hint}, or choose another --out.")
+
+
+def make_directory(directory: Path, recipe: Recipe) -> None:
+    """The run's directory with its recipe, whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "checkpoints").mkdir(exist_ok=True)
+    for place in (directory, directory / "checkpoints"):
+        sweep_unfinished(place)
+    known = read_recipe_file(directory)
+    if known is None:
+        write_json(directory / "recipe.json", {"format": FORMAT, **as_json(recipe)})
+    elif as_json(known) != as_json(recipe):
+        old, new = as_json(known), as_json(recipe)
+        changed = ", ".join(f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old[key] != new[key])
+        raise ValueError(
+            f"{directory} belongs to another recipe ({changed}). Resume with the old settings, or choose another --out."
+        )
+
+
+def read_recipe_file(directory: Path) -> Recipe | None:
+    """The recipe of a run's directory; None where there is none."""
+    path = directory / "recipe.json"
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
+    check_format(directory, values.pop("format", FORMAT), FORMAT)
+    return recipe_from_json(values)
+
+
+def check_format(directory: Path, written: Any, known: int) -> None:
+    if not isinstance(written, int) or written > known:
+        raise ValueError(
+            f"{directory} was written by a newer hushrank (format {written}, this one reads {known}). "
+            "Update with: pip install --upgrade hushrank"
+        )
+
+
+class Busy(ValueError):  # noqa: N818 - it passes
+    """Somebody else works there now."""
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One process at a time; the system lets go of the lock when a process dies, however it dies."""
+    try:
+        import fcntl
+    except ImportError:  # Why: not on Windows, where two processes on one run are the user's own care
+        yield
+        return
+    with (directory / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Busy(f"another process is working on {directory}. Wait for it, or choose another --out.") from error
+        yield
+
+
+class Spent:
+    """Processor and wall seconds over all the processes that worked on a run."""
+
+    def __init__(self, directory: Path, *, clock: Any, processor: Any) -> None:
+        self._path, self._clock, self._processor = directory / "spent.json", clock, processor
+        self._start = (clock(), processor())
+        try:
+            before = json.loads(self._path.read_text())
+            self._before = (float(before["wall_s"]), float(before["cpu_s"]))
+        except (OSError, ValueError, KeyError):
+            self._before = (0.0, 0.0)
+
+    def read(self) -> dict[str, float]:
+        now = (self._clock(), self._processor())
+        wall, cpu = (b + n - s for b, n, s in zip(self._before, now, self._start, strict=True))
+        return {"wall_s": round(wall, 3), "cpu_s": round(cpu, 3)}
+
+    def save(self) -> None:
+        write_json(self._path, self.read())

@@ -1,0 +1,161 @@
+"""Many runs in several processes. One that fails or dies takes nothing else with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushrank.recipes.recipe import Recipe, as_json
+
+_PATIENCE = 20.0  # seconds that a process has to save its checkpoint after Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run."""
+
+    recipe: Recipe
+    directory: Path
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.directory / "result.json").is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a pool tells of one job."""
+
+    number: int
+    share: float  # of the run
+    quality: float | None = None  # mean nDCG@10 on validation queries at the last look
+    is_over: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """How the runs are carried out; nothing here changes a result, device and engine apart."""
+
+    n_processes: int | None = None  # default: one per processor
+    plugins: tuple[str, ...] = ()
+    run: Mapping[str, Any] | None = None  # of each run: device, engine, memory_limit, checkpoint_seconds
+    hear: Callable[[Step], None] = lambda _: None  # called from any thread, one at a time
+
+
+def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
+    """Carry out the jobs that are not finished yet; for each its error, None when it is finished."""
+    pool = _Pool(jobs, options)
+    processes = (os.cpu_count() or 1) if options.n_processes is None else options.n_processes
+    if processes < 1:
+        raise ValueError(f"jobs is {processes}, must be at least 1.")
+    with ThreadPoolExecutor(processes) as threads:
+        workers = [threads.submit(pool.work) for _ in range(min(processes, pool.waiting.qsize()))]
+        try:
+            for worker in workers:
+                worker.result()
+        except BaseException:
+            pool.stop()
+            try:
+                wait(workers, timeout=_PATIENCE)
+            finally:
+                pool.kill()  # those that do not stop, or all of them when Ctrl-C comes twice
+            raise
+    return pool.errors
+
+
+class _Pool:
+    def __init__(self, jobs: Sequence[Job], options: PoolOptions) -> None:
+        self.jobs, self.options = jobs, options
+        self.errors: list[str | None] = [None] * len(jobs)
+        self.waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self.lock, self.is_stopping = threading.Lock(), threading.Event()
+        self.workers: set[subprocess.Popen[str]] = set()
+        for number, job in enumerate(jobs):
+            if job.is_finished:
+                self.hear(Step(number, 1.0, is_over=True))
+            else:
+                self.waiting.put(number)
+
+    def hear(self, step: Step) -> None:
+        with self.lock:
+            self.options.hear(step)
+
+    def work(self) -> None:
+        """One thread: a process, and a new one whenever that dies."""
+        worker: subprocess.Popen[str] | None = None
+        while not self.is_stopping.is_set():
+            try:
+                number = self.waiting.get_nowait()
+            except queue.Empty:
+                break
+            worker = worker or self.start()
+            error = self.carry_out(number, worker)
+            if not self.is_stopping.is_set():
+                self.errors[number] = error
+                self.hear(Step(number, 1.0 if error is None else 0.0, is_over=True, error=error))
+            if worker.poll() is not None:
+                self.leave(worker)
+                worker = None
+        if worker is not None:
+            self.leave(worker)
+
+    def leave(self, worker: subprocess.Popen[str]) -> None:
+        with suppress(BrokenPipeError), worker:
+            worker.stdin.close() if worker.stdin else None
+
+    def start(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "hushrank.runs.worker", *self.options.plugins]
+        # Why a session of its own: Ctrl-C reaches the pool alone, which then stops each process once
+        worker = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True
+        )
+        with self.lock:
+            self.workers.add(worker)
+        return worker
+
+    def carry_out(self, number: int, worker: subprocess.Popen[str]) -> str | None:
+        assert worker.stdin is not None and worker.stdout is not None
+        job = self.jobs[number]
+        order = {
+            "number": number,
+            "recipe": as_json(job.recipe),
+            "directory": str(job.directory),
+            "options": dict(self.options.run or {}),
+        }
+        self.hear(Step(number, 0.0))
+        try:
+            print(json.dumps(order), file=worker.stdin, flush=True)
+            for line in worker.stdout:
+                said = json.loads(line)
+                if "error" in said:
+                    return None if said["error"] is None else str(said["error"])
+                self.hear(Step(number, said["share"], said["quality"]))
+        except (BrokenPipeError, ValueError):
+            pass  # Why: the process died in the middle of a word; how it ended says more
+        code = worker.wait()
+        return f"its process died ({signal.Signals(-code).name if code < 0 else f'exit code {code}'})"
+
+    def stop(self) -> None:
+        self.is_stopping.set()
+        self.signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        with self.lock:
+            for worker in self.workers:
+                if worker.poll() is None:
+                    worker.send_signal(number)

@@ -1,0 +1,289 @@
+"""A running federation without a network: counted once, told in time, the same after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from hushrank.live.server import store
+from hushrank.live.server.config import make_config
+from hushrank.live.server.coordinator import Caller, Coordinator
+from hushrank.live.server.founding import found_federation, read_keys
+from hushrank.live.server.rounds import Phase
+from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.messages import LastAnswer, Outcome, Reason, RefusedError, make_secret
+from hushrank.rankers.named import unpack_ranker
+
+Story = Callable[["Live"], Awaitable[Any]]
+
+
+class Live:
+    """A coordinator with a clock that stands still until it is moved."""
+
+    def __init__(self, directory: Path, config: dict[str, Any]) -> None:
+        self.directory, self.now, self.said = directory, 1000.0, list[tuple[str, dict[str, Any]]]()
+        self.tokens = (directory / "tokens.txt").read_text().split()
+        self.engine = store.open_store(directory / store.FILE)
+        self.c = Coordinator(
+            self.engine,
+            make_config(config),
+            digest_key=read_keys(directory).digest_key,
+            tell=lambda event, **facts: self.said.append((event, facts)),
+            clock=lambda: self.now,
+        )
+
+    async def enrol(self, n: int = 1) -> list[Caller]:
+        credentials = [make_secret() for _ in range(n)]
+        for credential in credentials:
+            await self.c.enrol(self.tokens.pop(), credential)
+        await self.settle()
+        return [self.c.identify(credential) for credential in credentials]
+
+    async def settle(self) -> None:
+        """Until nothing is under way."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+            await self.c.writer.write(lambda _: None)
+
+    async def answer(self, caller: Caller, *numbers: float, round: int | None = None) -> bool:
+        body = np.array(numbers or (1, 2, 3), "<f4").tobytes()
+        return await self.c.take_update(caller, round or self.c.rounds.number, 1, body)
+
+    async def move(self, seconds: float) -> None:
+        self.now += seconds
+        self.c._look()  # Why: its timer runs on the loop's own clock
+        await self.settle()
+
+    def params(self) -> list[float]:
+        return [float(x) for x in unpack_ranker(self.c.published(None).content, name="it")[1]]
+
+
+def agree(**settings: Any) -> Agreement:
+    return make_agreement("library", n_features=3, **settings)
+
+
+def play(directory: Path, story: Story, *, agreement: Agreement | None = None, **config: Any) -> Any:
+    """A story in a federation, which is founded first unless it is there; it stops afterwards."""
+    if not directory.exists():
+        found_federation(directory, agreement or agree(), make_config(config), n_tokens=20)
+
+    async def tell() -> Any:
+        live = Live(directory, config)
+        await live.c.start()
+        result = await story(live)
+        await live.c.stop()
+        live.engine.dispose()
+        return result
+
+    return asyncio.run(tell())
+
+
+async def refusal(asked: Awaitable[Any]) -> Reason:
+    with pytest.raises(RefusedError) as refused:
+        await asked
+    return refused.value.reason
+
+
+def test_two_clients_make_a_round_and_the_next_opens_at_once(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        await live.answer(one, 1, 0, 0)
+        assert live.c.rounds.number == 1 and live.c.standing(one).last == LastAnswer(1, Outcome.open)
+        await live.answer(two, 0, 1, 0)
+        await live.settle()
+        assert live.c.rounds.number == 2 and live.c.rounds.is_open
+        assert live.params() == [0.5, 0.5, 0.0]
+        assert live.c.standing(one).last == LastAnswer(1, Outcome.closed) and live.c.standing(one).accepted_updates == 1
+        assert [facts["answers"] for event, facts in live.said if event == "round-closed"] == [2]
+
+    play(tmp_path / "f", story, min_clients=2)
+
+
+def test_the_same_update_again_is_acknowledged_and_counted_once(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        first, second = await asyncio.gather(live.answer(one, 1, 0, 0), live.answer(one, 1, 0, 0))
+        assert not first and second  # the second came while the first was on its way to the disk
+        assert await live.answer(one, 1, 0, 0) is True
+        assert await refusal(live.answer(one, 2, 0, 0)) is Reason.answered
+        await live.answer(two, 0, 0, 0)
+        await live.settle()
+        assert await live.answer(one, 1, 0, 0, round=1) is True  # the round is over, the acknowledgement was lost
+        assert await refusal(live.answer(one, 2, 0, 0, round=1)) is Reason.answered
+        assert live.c.standing(one).accepted_updates == 1 and live.params() == [0.5, 0.0, 0.0]
+
+    play(tmp_path / "f", story, min_clients=2)
+
+
+def test_who_was_not_asked_or_comes_late_is_refused(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        (three,) = await live.enrol()
+        assert await refusal(live.answer(three)) is Reason.not_asked
+        assert await refusal(live.answer(one, round=7)) is Reason.round
+        await live.answer(one)
+        await live.move(60.0)
+        assert live.c.rounds.number == 2
+        assert await refusal(live.answer(two, round=1)) is Reason.late
+
+    play(tmp_path / "f", story, min_clients=2)
+
+
+def test_a_round_below_its_quorum_is_abandoned_and_clients_are_told(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        one, _ = await live.enrol(2)
+        await live.answer(one)
+        await live.move(60.0)
+        assert live.c.rounds.number == 2 and live.params() == [0.0, 0.0, 0.0]
+        assert live.c.standing(one).last == LastAnswer(1, Outcome.abandoned)
+
+    play(tmp_path / "f", story, min_clients=2, quorum=2)
+
+
+def test_long_polls_hear_of_a_round_when_it_opens(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        (one,) = await live.enrol()
+        poll = asyncio.ensure_future(live.c.wait_for_round(one, after=0, wait_s=30))
+        await asyncio.sleep(0.01)
+        assert not poll.done()
+        await live.enrol()
+        news = await asyncio.wait_for(poll, 5)
+        assert news is not None
+        assert (news.round, news.is_asked, news.closes_in_s, news.last) == (1, True, 60.0, None)
+        assert await live.c.wait_for_round(one, after=1, wait_s=0) is None
+
+    play(tmp_path / "f", story, min_clients=2)
+
+
+def test_a_newer_poll_of_the_same_client_ends_the_older_and_stopping_ends_all(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        (one,) = await live.enrol()
+        older, newer = (asyncio.ensure_future(live.c.wait_for_round(one, after=1, wait_s=30)) for _ in range(2))
+        assert await asyncio.wait_for(older, 5) is None and not newer.done()
+        live.c.begin_stop()
+        assert await refusal(asyncio.wait_for(newer, 5)) is Reason.stopping
+        assert await refusal(live.answer(one)) is Reason.stopping
+        assert await refusal(live.c.enrol(live.tokens.pop(), make_secret())) is Reason.stopping
+
+    play(tmp_path / "f", story)
+
+
+def test_the_last_round_finishes_the_federation(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        (one,) = await live.enrol()
+        await live.answer(one, 3, 0, 0)
+        await live.settle()
+        news = await live.c.wait_for_round(one, after=1, wait_s=30)
+        assert news is not None and news.round is None and news.last == LastAnswer(1, Outcome.closed)
+        assert live.params() == [3.0, 0.0, 0.0] and live.c.published(2).round == 2
+
+    play(tmp_path / "f", story, agreement=agree(rounds=1))
+
+    async def later(live: Live) -> None:
+        assert live.c.rounds.phase is Phase.finished and live.params() == [3.0, 0.0, 0.0]
+
+    play(tmp_path / "f", later)
+
+
+def test_after_a_restart_the_open_round_goes_on(tmp_path: Path) -> None:
+    async def before(live: Live) -> None:
+        one, _ = await live.enrol(2)
+        await live.answer(one, 1, 0, 0)
+
+    play(tmp_path / "f", before, min_clients=2)
+
+    async def after(live: Live) -> None:
+        one, two = live.c._callers.values()
+        assert live.c.rounds.number == 1 and live.c.rounds.answered == {one.id}
+        assert await live.answer(one, 1, 0, 0) is True
+        await live.answer(two, 0, 1, 0)
+        await live.settle()
+        assert live.params() == [0.5, 0.5, 0.0]
+        assert live.c.rounds.phase is Phase.idle  # both sleep until they call
+        assert live.c.standing(one).accepted_updates == 1
+
+    play(tmp_path / "f", after, min_clients=2)
+
+
+def test_who_leaves_is_waited_for_no_longer_and_is_unknown_from_then_on(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        credential = make_secret()
+        await live.c.enrol(live.tokens.pop(), credential)
+        (other,) = await live.enrol()
+        one = live.c.identify(credential)
+        await live.answer(other, 4, 0, 0)
+        for _ in range(2):
+            await live.c.leave(live.c.identify(credential, or_left=True))
+        await live.settle()
+        assert live.params() == [4.0, 0.0, 0.0] and one.has_left
+        with pytest.raises(RefusedError, match="no client has this credential"):
+            live.c.identify(credential)
+
+    play(tmp_path / "f", story, min_clients=2)
+
+
+def test_a_cohort_is_drawn_anew_for_each_round_from_those_awake(tmp_path: Path) -> None:
+    async def story(live: Live) -> set[frozenset[int]]:
+        callers = {caller.id: caller for caller in await live.enrol(6)}
+        asked = set()
+        for _ in range(12):
+            asked.add(frozenset(live.c.rounds.asked))
+            assert len(live.c.rounds.asked) == 2
+            for client in sorted(live.c.rounds.asked):
+                await live.answer(callers[client])
+            await live.settle()
+        return asked
+
+    assert len(play(tmp_path / "f", story, min_clients=6, cohort=2)) > 3  # 15 pairs, 12 rounds
+
+
+def test_a_ranker_that_would_not_be_finite_is_never_made(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        for caller in (one, two):
+            await live.answer(caller, 3e38, 0, 0)
+        await live.settle()
+        for caller in (one, two):
+            await live.answer(caller, 3e38, 0, 0)
+        await live.settle()
+        assert live.params()[0] == pytest.approx(3e38) and live.c.rounds.number == 3
+        assert live.c.standing(one).last == LastAnswer(2, Outcome.abandoned)
+
+    play(tmp_path / "f", story, min_clients=2, max_norm=1e39)
+
+
+def test_after_trouble_with_the_disk_the_federation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushrank.live.server.coordinator._LOOK_AGAIN_S", 0.01)
+
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        full = [True]
+
+        @sa.event.listens_for(live.engine, "begin")
+        def make_small(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(f"PRAGMA query_only = {'ON' if full[0] else 'OFF'}")
+
+        assert await refusal(live.answer(one, 1, 0, 0)) is Reason.disk
+        assert live.c.is_in_trouble and await refusal(live.answer(two)) is Reason.disk
+        await asyncio.sleep(0.1)
+        assert live.c.is_in_trouble
+        full[0] = False
+        while live.c.is_in_trouble:
+            await asyncio.sleep(0.01)
+        assert await live.answer(one, 1, 0, 0) is False
+        full[0] = True
+        assert await refusal(live.answer(two, 0, 1, 0)) is Reason.disk
+        full[0] = False
+        while live.c.is_in_trouble:
+            await asyncio.sleep(0.01)
+        await live.answer(two, 0, 1, 0)
+        await live.settle()
+        assert live.params() == [0.5, 0.5, 0.0] and live.c.standing(one).accepted_updates == 1
+
+    play(tmp_path / "f", story, min_clients=2)

@@ -1,0 +1,112 @@
+"""A server's new ranker is the one that `round.run_round` makes of the same messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_settings import N_FEATURES, random_queries
+
+from hushrank.clicks.named import named_user
+from hushrank.federation.cohort import Population
+from hushrank.federation.evolution import evolve
+from hushrank.federation.protection import protect
+from hushrank.federation.round import Federation, run_round
+from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
+from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.messages import encode_reward, encode_update
+from hushrank.live.wire.terms import evolution_of, key_of, protection_of, ranker_of, server_step_of
+from hushrank.types import Array, PrivateReward
+
+N_CLIENTS = 5
+SOUND: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 0.5, "n_clients": N_CLIENTS}
+METHODS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "network, momentum": {"ranker": "mlp", "hidden": 3, "server_optimiser": "momentum"},
+    "faded": {"server_fade": True, "rounds": 5},
+    "paper": {"privacy": "paper", "epsilon": 4.5, "n_clients": N_CLIENTS},
+    "sound": SOUND,
+    "sound, laplace, adam": {**SOUND, "mechanism": "laplace", "server_optimiser": "adam"},
+    "sound, noise of clients": {**SOUND, "placement": "clients", "n_honest": 3},
+    "evolution": {"method": "foltr-es"},
+    "evolution, network": {"method": "foltr-es", "ranker": "mlp", "antithetic": False},
+}
+
+
+def make(**settings: Any) -> Agreement:
+    return make_agreement("library", n_features=N_FEATURES, **settings)
+
+
+def make_federation(agreement: Agreement) -> Federation:
+    """The simulator's federation under the same agreement."""
+    population = Population(N_CLIENTS, (agreement.interactions,))
+    federation = Federation(
+        ranker_of(agreement),
+        named_user("perfect", n_grades=3),
+        random_queries(1),
+        population,
+        learning_rate=agreement.learning_rate,
+        server_step=server_step_of(agreement),
+    )
+    protection, evolution = protection_of(agreement), evolution_of(agreement)
+    federation = federation if protection is None else protect(federation, protection)
+    return federation if evolution is None else evolve(federation, evolution)
+
+
+def listen(federation: Federation, heard: list[Body]) -> Federation:
+    """The federation, whose messages are written down as they would cross the wire."""
+
+    def privatise(learnt: Any, *, key: Array) -> Any:
+        message = federation.privatise(learnt, key=key)
+        body = encode_reward(message) if isinstance(message, PrivateReward) else encode_update(message)
+        heard.append(Body(message.weight, body))
+        return message
+
+    return replace(federation, privatise=privatise)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_three_rounds_over_the_wire_give_the_ranker_of_the_plain_round(method: str) -> None:
+    agreement = make(seed=3, **METHODS[method])
+    heard: list[Body] = []
+    federation = listen(make_federation(agreement), heard)
+    params, state = first_ranker(agreement)
+    live, live_state = params, state
+    for round in (1, 2, 3):
+        heard.clear()
+        state, params, _ = run_round(federation, state, params, key=key_of(agreement), round=round)
+        live, live_state = next_ranker(agreement, live, live_state, heard, round=round)
+        assert live.dtype == np.float32 and live == pytest.approx(params, rel=1e-5, abs=1e-6)
+        assert live_state.first == pytest.approx(state.first, rel=1e-5, abs=1e-6)
+        assert live_state.n_steps == state.n_steps == [round]
+    assert np.any(params)
+
+
+def test_without_a_seed_the_noise_of_a_sum_cannot_be_repeated() -> None:
+    agreement = make(**SOUND)
+    nothing = [Body(1.0, np.zeros(N_FEATURES, "<f4").tobytes())] * N_CLIENTS
+    assert combine_bodies(agreement, nothing, round=1).tolist() != combine_bodies(agreement, nothing, round=1).tolist()
+    spread = np.std([combine_bodies(agreement, nothing, round=1) * N_CLIENTS for _ in range(500)])
+    assert spread == pytest.approx(0.05, rel=0.1)  # noise_multiplier * clip_norm; 3,000 draws err by 1.3 %
+
+
+def test_weights_count_by_hand() -> None:
+    """(1 * 4 + 3 * 0) / 4 = 1 in every coordinate."""
+    bodies = [Body(1, np.full(N_FEATURES, 4, "<f4").tobytes()), Body(3, np.zeros(N_FEATURES, "<f4").tobytes())]
+    assert combine_bodies(make(), bodies, round=1).tolist() == [1.0] * N_FEATURES
+
+
+def test_fewer_answers_than_share_the_noise_are_refused() -> None:
+    agreement = make(**METHODS["sound, noise of clients"])
+    with pytest.raises(ValueError, match="2 clients answered, but the noise was divided among 3"):
+        combine_bodies(agreement, [Body(1, np.zeros(N_FEATURES, "<f4").tobytes())] * 2, round=1)
+
+
+def test_a_fresh_network_is_another_each_time_unless_seeded() -> None:
+    network: dict[str, Any] = {"ranker": "mlp", "hidden": 3}
+    fresh = [first_ranker(make(**network))[0].tolist() for _ in range(2)]
+    seeded = [first_ranker(make(**network, seed=1))[0].tolist() for _ in range(2)]
+    assert fresh[0] != fresh[1] and seeded[0] == seeded[1]
+    assert not np.any(first_ranker(make(method="foltr-es", **network))[0])

@@ -1,0 +1,145 @@
+"""Agreements: one JSON, one digest; what cannot be is refused; what is left out follows the recipes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushrank.live.wire.agreement import KEYS, Agreement, as_json, canonical, make_agreement, parse_agreement
+from hushrank.privacy.renyi import Spend, composed_epsilon
+
+SOUND: dict[str, Any] = {"privacy": "sound", "epsilon": 8, "n_clients": 20}
+PAPER: dict[str, Any] = {"privacy": "paper", "epsilon": 1.2, "n_clients": 20}
+CHOICES: list[dict[str, Any]] = [{}, {"method": "foltr-es"}, SOUND, PAPER, {"seed": 7, "rounds": None}]
+
+
+def make(**settings: Any) -> Agreement:
+    return make_agreement("library", **{"n_features": 46, **settings})
+
+
+@pytest.mark.parametrize("settings", CHOICES)
+def test_an_agreement_travels_as_json_and_keeps_its_name(settings: dict[str, Any]) -> None:
+    agreement = make(**settings)
+    again = parse_agreement(json.loads(json.dumps(as_json(agreement))))
+    assert again == agreement and again.digest == agreement.digest and len(agreement.digest) == 64
+
+
+def test_the_digest_is_that_of_version_1() -> None:
+    """Golden: clients compare it with what they stored on joining, so that these bytes may never change."""
+    text = (
+        '{"activation":"sigmoid","antithetic":null,"clip_norm":null,"delta":null,"epsilon":null,"hidden":64,'
+        '"interactions":4,"k":10,"learning_rate":0.1,"mechanism":null,"method":"fpdgd","n_clients":null,'
+        '"n_features":46,"n_honest":null,"name":"library","noise_multiplier":null,"p":null,"placement":null,'
+        '"privacy":"none","ranker":"linear","reward":null,"rounds":null,"seed":null,"sensitivity":null,'
+        '"server_fade":false,"server_optimiser":"sgd","server_rate":1.0,"sigma":null}'
+    )
+    assert canonical(Agreement("library", 46)) == text.encode()
+    assert Agreement("library", 46).digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"learning_rate": 0.2}, {"rounds": 7}, {"seed": 0}])
+def test_whatever_changes_the_digest_does(change: dict[str, Any]) -> None:
+    assert replace(make(), **change).digest != make().digest
+
+
+def test_whole_numbers_and_fractions_make_one_digest() -> None:
+    assert make(learning_rate=1).digest == make(learning_rate=1.0).digest
+
+
+def test_what_is_left_out_is_as_in_the_recipes() -> None:
+    dense, evolution = make(), make(method="foltr-es")
+    assert (dense.interactions, dense.rounds, dense.server_rate, dense.privacy) == (4, 100, 1.0, "none")
+    assert (evolution.hidden, evolution.activation, evolution.server_optimiser) == (10, "relu", "adam")
+    assert (evolution.server_rate, evolution.p, evolution.reward, evolution.antithetic) == (0.001, 0.9, "MaxRR", True)
+    assert make(method="foltr-es", privacy="none").p == 1.0
+    assert make(**PAPER).sensitivity == 3.0
+    sound = make(**SOUND)
+    assert (sound.mechanism, sound.clip_norm, sound.delta, sound.placement) == ("gaussian", 0.1, 1e-5, "server")
+
+
+@given(st.floats(0.1, 50), st.integers(1, 500), st.sampled_from(["gaussian", "laplace"]))
+def test_a_wanted_epsilon_is_kept_with_little_to_spare(epsilon: float, rounds: int, mechanism: str) -> None:
+    agreement = make(**{**SOUND, "epsilon": epsilon, "rounds": rounds, "mechanism": mechanism})
+    noise = agreement.noise_multiplier
+    assert agreement.epsilon is None and noise is not None
+
+    def spent(noise: float) -> float:
+        return composed_epsilon([Spend(mechanism, 1 / noise)] * rounds, delta=agreement.delta)
+
+    assert spent(noise) <= epsilon < spent(noise * 0.999)
+
+
+@pytest.mark.parametrize("settings", CHOICES)
+def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None:
+    agreement = make(**settings)
+    assert agreement.counts_alike == (agreement.is_evolution or agreement.privacy == "sound")
+    assert agreement.is_seeded == ("seed" in settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_feature": 4}, "no key of an agreement is called 'n_feature'; did you mean 'n_features'"),
+        ({"method": "krum"}, "method is 'krum', must be one of fpdgd, foltr-es"),
+        ({"privacy": "much"}, "privacy is 'much', must be one of none, paper, sound"),
+        ({"learning_rate": 0}, "learning_rate is 0.0, must be > 0"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast', must be of kind float"),
+        ({"learning_rate": float("inf")}, "learning_rate is inf, must be a finite number"),
+        ({"rounds": 0}, "rounds is 0, must be at least 1"),
+        ({"rounds": None, "server_fade": True}, "server_fade lets the rate fall to zero in the last round"),
+        ({"rounds": True}, "rounds is True, must be of kind int | None"),
+        ({"clip_norm": 1.0}, "clip_norm is no matter of fpdgd with privacy=none: leave it out"),
+        ({**SOUND, "noise_multiplier": 1.0}, "privacy=sound needs epsilon .* or noise_multiplier"),
+        ({**SOUND, "epsilon": -1}, "epsilon is -1, must be above 0"),
+        ({**SOUND, "rounds": None}, "rounds is None, must be at least 1"),
+        ({**SOUND, "n_clients": None}, "fpdgd with privacy=sound needs n_clients"),
+        ({**SOUND, "placement": "clients", "n_honest": 21}, "n_honest is 21, more than the 20 clients expected"),
+        ({**PAPER, "rounds": None}, "privacy=paper is accounted over all rounds: rounds must be a number"),
+        ({**PAPER, "epsilon": 3}, "epsilon is 3.0; Delta was published for"),
+        ({"privacy": "paper", "n_clients": 3}, "fpdgd with privacy=paper needs epsilon"),
+        ({"method": "foltr-es", "interactions": 3}, "interactions is 3, must be even"),
+        ({"method": "foltr-es", "reward": "nDCG"}, "reward is 'nDCG', must be one of MaxRR, LastRR, click-through"),
+        ({"method": "foltr-es", **SOUND}, "privacy=sound is for fpdgd"),
+        ({"method": "foltr-es", "privacy": "none", "p": 0.9}, "p is 0.9, but privacy=none tells every reward"),
+        ({"seed": -1}, "seed is -1, must be a whole number from 0"),
+        ({"n_features": 10**8}, "the ranker would have more than 10,000,000 parameters"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**settings)
+
+
+def test_a_federation_needs_a_name_that_can_be_read() -> None:
+    for name in ("", "x" * 101, "a\nb"):
+        with pytest.raises(ValueError, match="name must have 1 to 100 printable characters"):
+            Agreement(name, 46)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4))
+def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, Any]) -> None:
+    sent = {**as_json(make()), **change}
+    try:
+        agreement = parse_agreement(sent)
+    except ValueError:
+        return
+    assert parse_agreement(as_json(agreement)) == agreement
+
+
+@pytest.mark.parametrize("values", [None, [], 7, {}, {"name": "x"}, {**as_json(Agreement("x", 1)), "more": 1}])
+def test_json_of_another_form_is_refused(values: object) -> None:
+    with pytest.raises(ValueError, match="this is no agreement of a federation"):
+        parse_agreement(values)

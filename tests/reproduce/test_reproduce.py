@@ -1,0 +1,192 @@
+"""Published results, rerun: the list agrees with the data files, rows stand beside, claims are tested."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushrank.recipes.recipe import find_recipe
+from hushrank.reproduce.literature import published_results
+from hushrank.reproduce.reproduce import (
+    PAPERS,
+    REPRODUCTIONS,
+    Prepared,
+    ReproduceOptions,
+    beside,
+    index_lines,
+    list_results,
+    make_rows,
+    names_to_run,
+    prepare,
+    reproduce,
+)
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, choose_data
+from hushrank.reproduce.verdicts import Outcome, Pair, all_better, all_equal
+from hushrank.runs.pool import PoolOptions
+
+SMALL = {"data": "tiny", "n_clients": 4}
+
+
+def options(out: Path, **changes: Any) -> ReproduceOptions:
+    return ReproduceOptions(out, scale=Scale(quick=True), changes=SMALL | changes)
+
+
+def test_the_list_is_that_of_the_data_files() -> None:
+    listed = list_results(cores=2)
+    assert [line["name"] for line in listed] == list(published_results())
+    assert {line["name"] for line in listed if line["can_run"]} == set(REPRODUCTIONS)
+    assert all(line["can_run"] or line["why_not"].startswith("needs ") for line in listed)
+    assert {result.paper for result in published_results().values()} == set(PAPERS)
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_every_claim_that_is_tested_is_one_of_the_paper(name: str) -> None:
+    published, ours = published_results()[name], REPRODUCTIONS[name]
+    claims = {claim.id for claim in published.findings}
+    assert set(ours.findings) <= claims
+    assert set(ours.findings) == claims or ours.left_out or ours.compute
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_trial_is_a_recipe_of_its_own(name: str, quick: bool, tmp_path: Path) -> None:
+    prepared = prepare(name, ReproduceOptions(tmp_path, scale=Scale(quick=quick)))
+    directories = [job.directory.name for job in prepared.jobs]
+    assert len(set(directories)) == len(directories)
+    assert len(directories) >= 2 or prepared.reproduction.compute
+    repeats = [trial.recipe.repeats for trial in prepared.trials if not trial.recipe.is_offline]
+    assert set(repeats) <= {2 if quick else 5}
+
+
+def test_a_figure_rerun_gives_rows_findings_pages_and_a_line_of_the_index(tmp_path: Path) -> None:
+    prepared = prepare("thesis.figure3.10", options(tmp_path))  # an alias
+    found = reproduce(prepared, options(tmp_path), PoolOptions(2, run={"workers": 1}))
+    assert found["name"] == "fpdgd.figure6"
+    assert [(row["interactions"], row["clicks"]) for row in found["rows"][:2]] == [(2, "perfect"), (2, "navigational")]
+    assert all(row["published"] is None and row["n"] == 4 for row in found["rows"])
+    assert {finding["id"]: type(finding["holds"]) for finding in found["findings"]} == dict.fromkeys(
+        ("batch-matters-little-at-equal-budget", "small-batch-better-early", "small-batch-slightly-better-online"), bool
+    )
+    line = next(line for line in index_lines(tmp_path) if line["name"] == "fpdgd.figure6")
+    assert line["state"] == "run" and line["held"] + line["not_held"] == 3 and line["is_stand_in"]
+    assert (tmp_path / line["page"]).is_file()
+    assert "fpdgd.figure6" in (tmp_path / "index.html").read_text()
+    again = reproduce(prepared, options(tmp_path), PoolOptions(1))  # nothing is run again
+    same = [key for key in found if key not in ("seconds", "when")]
+    assert {key: again[key] for key in same} == {key: found[key] for key in same}
+
+
+def test_a_table_that_needs_no_training_is_computed(tmp_path: Path) -> None:
+    plain = ReproduceOptions(tmp_path)
+    found = reproduce(prepare("foltr-es.table2", plain), plain, PoolOptions(1))
+    assert [round(row["ours"], 2) for row in found["rows"][:6]] == [0.51, 1.61, 2.71, 3.81, 4.55, 6.20]
+    assert all(abs(row["difference"]) < 0.005 for row in found["rows"]) and len(found["rows"]) == 18
+    assert all(finding["holds"] for finding in found["findings"])
+
+
+def test_what_is_changed_has_a_place_of_its_own(tmp_path: Path) -> None:
+    places = {
+        prepare(
+            "fpdgd.figure4", ReproduceOptions(tmp_path, scale=Scale(quick=quick, seed=seed), changes=changes)
+        ).directory
+        for quick in (True, False)
+        for seed in (0, 1)
+        for changes in ({}, {"server_rate": 10})
+    }
+    assert len(places) == 8
+
+
+def test_one_thing_can_be_changed_everywhere(tmp_path: Path) -> None:
+    prepared = prepare("fpdgd.figure4", ReproduceOptions(tmp_path, changes={"server_rate": 10}))
+    assert {trial.recipe.server_rate for trial in prepared.trials} == {10.0}
+    run = prepare("fpdgd.figure6", options(tmp_path)).trials[0].recipe
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps({"format": 1, "recipe": "fpdgd", "data": "tiny", "rounds": run.rounds}))
+    assert find_recipe(str(file)).rounds == run.rounds
+
+
+def published_row() -> tuple[Prepared, Any]:
+    """FPDGD's Table 2, whose first row is MQ2007, perfect, epsilon 1.2: 296.03."""
+    result = published_results()["fpdgd.table2"]
+    reproduction = Reproduction("fpdgd.table2", left_out="all of it")
+    return Prepared(result, reproduction, (DataChoice("mq2007", "mq2007-like", True),), (), Path()), result
+
+
+class Fake:
+    """A finished trial with one value per user."""
+
+    users = ("perfect",)
+
+    def __init__(self, **cell: Any) -> None:
+        self.cell = cell
+
+    def metric(self, user: str, name: str) -> dict[str, Any]:
+        del user, name
+        return {"mean": 300.0, "std": None, "values": [{"fold": 1, "repeat": 0, "value": 300.0}]}
+
+
+def test_the_published_number_of_the_same_cell_stands_beside_ours() -> None:
+    prepared, result = published_row()
+    ours = Fake(data="mq2007-like", method="fpdgd", epsilon=1.2, sensitivity=3)
+    rows = make_rows(prepared, Outcome((ours,)))  # type: ignore[arg-type] # what make_rows reads of a trial
+    assert (rows[0]["ours"], rows[0]["published"]) == (300.0, 296.03)
+    assert rows[0]["difference"] == pytest.approx(3.97)
+    assert rows[0]["data"] == "mq2007-like"
+    assert len(rows) == len(result.rows)
+    assert {(row["ours"], row["why"]) for row in rows[1:]} == {
+        (None, "needs privacy=paper, foltr-es"),
+        (None, "not run on mslr-web10k"),
+    }
+
+
+def test_no_number_without_a_run() -> None:
+    assert beside(None, 0.5) == {"ours": None, "std": None, "n": 0, "published": 0.5, "difference": None}
+
+
+def values(*found: float) -> dict[tuple[int, int], float]:
+    return {(1, repeat): value for repeat, value in enumerate(found)}
+
+
+def test_better_means_every_pair_and_corrected() -> None:
+    clear = Pair("clear", values(0.6, 0.7, 0.65), values(0.5, 0.61, 0.54))
+    unclear = Pair("unclear", values(0.6, 0.5, 0.7), values(0.5, 0.6, 0.6))
+    assert all_better([clear]).holds
+    assert not all_better([clear, unclear]).holds
+    assert not all_better([Pair("reversed", clear.theirs, clear.ours)]).holds
+    assert all_better([clear, clear]).p == pytest.approx(2 * all_better([clear]).p)  # type: ignore[operator] # not None
+
+
+def test_equal_means_within_the_margin_and_not_merely_not_different() -> None:
+    close = Pair("close", values(0.600, 0.702, 0.651), values(0.601, 0.701, 0.652))
+    noisy = Pair("noisy", values(0.6, 0.5, 0.7), values(0.5, 0.6, 0.6))
+    assert all_equal([close], margin=0.01).holds
+    assert not all_equal([noisy], margin=0.01).holds  # no significant difference either, but nothing shown
+
+
+def test_data_is_a_stand_in_a_set_or_a_folder_of_sets(tmp_path: Path) -> None:
+    assert choose_data(("mq2007",), None) == (DataChoice("mq2007", "mq2007-like", True),)
+    for split in ("train", "vali", "test"):
+        path = tmp_path / "MQ2008" / "Fold1" / f"{split}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1 qid:1 1:0.5\n")
+    one = DataChoice("mq2008", str(tmp_path / "MQ2008"), is_stand_in=False, n_folds=1)
+    assert choose_data(("mslr-web10k",), tmp_path / "MQ2008") == (one,)
+    assert choose_data(("mq2008",), tmp_path) == (one,)
+    with pytest.raises(ValueError, match=r"has no mq2007\. Visit .*MQ2007\.rar"):
+        choose_data(("mq2007",), tmp_path)
+    with pytest.raises(ValueError, match="nowhere is not a directory"):
+        choose_data(("mq2007",), tmp_path / "nowhere")
+
+
+def test_names_are_near_known_or_told_what_they_need() -> None:
+    assert names_to_run([]) == list(REPRODUCTIONS)
+    assert names_to_run(["fpdgd.figure4", "thesis.figure3.8"]) == ["fpdgd.figure4"]
+    with pytest.raises(ValueError, match=r"no published result is called 'fpdgd.figur4'; did you mean 'fpdgd.figure4'"):
+        names_to_run(["fpdgd.figur4"])
+    with pytest.raises(ValueError, match=r"fedps.table3 cannot be rerun yet: it needs fedps"):
+        names_to_run(["fedps.table3"])
+    with pytest.raises(ValueError, match=r"is a table or figure: rerun it with hushrank reproduce fpdgd.figure4"):
+        find_recipe("fpdgd.figure4")

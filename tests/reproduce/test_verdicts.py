@@ -1,0 +1,97 @@
+"""What a verdict says: its numbers, its margin, and which of two comes first."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hushrank.reproduce.papers import foltr_es, fpdgd, study
+from hushrank.reproduce.verdicts import OFFLINE, Finished, Outcome
+
+USERS = ("perfect", "navigational", "informational")
+Curve = Mapping[int, float]  # {interactions: value}
+
+
+def finish(place: Path, cell: dict[str, Any], curve: Curve, metric: str, *, n_repeats: int = 4) -> Finished:
+    """A trial whose users and repeats all have this curve, each repeat .001 above the one before."""
+    place.mkdir(parents=True)
+    repeats = {repeat: {n: value + 0.001 * repeat for n, value in curve.items()} for repeat in range(n_repeats)}
+    rows = [
+        {"click": user, "fold": 1, "repeat": repeat, "name": metric, "interactions": n, "value": value}
+        for user in USERS
+        for repeat, values in repeats.items()
+        for n, value in values.items()
+    ]
+    (place / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    last = [{"fold": 1, "repeat": r, "value": list(values.values())[-1]} for r, values in repeats.items()]
+    found = {"mean": last[0]["value"], "std": None, "values": last}
+    metrics = {user: {metric: found, OFFLINE: found} for user in USERS}
+    n_interactions = max(curve) * n_repeats * len(USERS)
+    return Finished(
+        {"data": "mq2008", **cell},
+        place,
+        {"recipe": {"clicks": list(USERS)}, "metrics": metrics, "n_interactions": n_interactions},
+    )
+
+
+def rerun_figure_3(place: Path, ours: Curve) -> Outcome:
+    """The study's Figure 3: PDGD's curve beside two rankers of FOLtR-ES, which have `ours`."""
+    trials = [finish(place / "pdgd", {"method": "pdgd", "batch": 8000}, {0: 0.2, 100: 0.45, 1000: 0.5}, foltr_es.TEST)]
+    for ranker in foltr_es.RANKERS:
+        trials.append(finish(place / ranker, {"method": "foltr-es", "ranker": ranker}, ours, foltr_es.TEST))
+    return Outcome(tuple(trials))
+
+
+def test_the_leads_are_told_as_they_are(tmp_path: Path) -> None:
+    caught = study.pdgd_faster_then_caught(rerun_figure_3(tmp_path / "a", {0: 0.2, 100: 0.4, 1000: 0.52}))
+    assert caught.holds and "In 6 of 6 cases above 0 and then smaller." in caught.why
+    assert "PDGD's lead after 10% of the interactions, then at the end" in caught.why
+    assert "mq2008 perfect linear +0.0500, then -0.0200" in caught.why  # passed by, and the text says by how much
+    ahead = study.pdgd_faster_then_caught(rerun_figure_3(tmp_path / "b", {0: 0.2, 100: 0.44, 1000: 0.48}))
+    assert not ahead.holds and "perfect mlp +0.0100, then +0.0200" in ahead.why
+    behind = study.pdgd_faster_then_caught(rerun_figure_3(tmp_path / "c", {0: 0.2, 100: 0.46, 1000: 0.6}))
+    assert not behind.holds and "-0.0100, then -0.1000" in behind.why
+
+
+def test_early_and_late_are_told_apart(tmp_path: Path) -> None:
+    curves = {0.15: {0: 0.2, 100: 0.3, 1000: 0.4}, 1.0: {0: 0.2, 100: 0.33, 1000: 0.45}}
+    outcome = Outcome(tuple(finish(tmp_path / f"{p}", {"p": p}, curve, foltr_es.VALI) for p, curve in curves.items()))
+    why = foltr_es.higher_p_better(outcome).why
+    assert "mq2008 perfect p=1.0 over p=0.15 at the end +0.0500" in why
+    assert "mq2008 perfect p=1.0 over p=0.15 after 10% +0.0300" in why
+
+
+def test_the_margin_to_the_best_baseline_is_told(tmp_path: Path) -> None:
+    def rerun(name: str, ours: float) -> Outcome:
+        cells = {"foltr-es": ours, "mse": 0.69, "ranking-svm": 0.7}
+        return Outcome(
+            tuple(
+                finish(
+                    tmp_path / name / method,
+                    {"method": method, "ranker": "mlp"},
+                    {10: value},
+                    foltr_es.TRAIN,
+                    n_repeats=1,
+                )
+                for method, value in cells.items()
+            )
+        )
+
+    near, far = (foltr_es.best_baseline_reached_informational(rerun(n, v)) for n, v in (("near", 0.695), ("far", 0.68)))
+    assert near.holds and not far.holds
+    assert near.why == "Ours beside the better baseline, lower by less than 0.01: mq2008 fold 1 0.6950 beside 0.7000."
+
+
+def test_a_comparison_names_both_sides_in_their_order(tmp_path: Path) -> None:
+    trials = [
+        finish(tmp_path / f"{b}", {"interactions": b}, {10: v, 100: v}, OFFLINE)
+        for b, v in ((2, 0.6), (4, 0.6), (8, 0.5))
+    ]
+    early = fpdgd.small_batch_better_early(Outcome(tuple(trials)))
+    assert early.holds and "mq2008 perfect B=2 over 8 after 10% +0.1000" in early.why
+    late = fpdgd.larger_batch_better(Outcome(tuple(trials)))
+    assert not late.holds and "mq2008 perfect B=8 over 2 after 100% -0.1000" in late.why
+    assert re.search(r"\(p [\d.e-]+\)", late.why)
