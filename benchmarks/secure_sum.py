@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hushrank.files import write_json
-from hushrank.privacy.secure_messages import Phase, SumConfig, usual_threshold
+from hushrank.privacy.secure_messages import SumConfig, SumPhase, usual_threshold
 from hushrank.privacy.secure_server import SecureSum
 from hushrank.privacy.secure_sum import run_secure_sum
 
@@ -54,7 +54,7 @@ def measure(n_clients: int, n_entries: int, n_silent: int) -> dict[str, Any]:
         values,
         config,
         entropy={i: secrets.token_bytes(32) for i in values},
-        lost=dict.fromkeys(silent, Phase.MASK),
+        lost=dict.fromkeys(silent, SumPhase.MASK),
         watch=watch,
     )
     error = float(np.abs(found.total - sum(values[i] for i in found.client_ids)).max())
@@ -76,12 +76,12 @@ class Watch:
     """Takes the time since the last step and the size of each message."""
 
     def __init__(self) -> None:
-        self.client: dict[Phase, list[tuple[float, int]]] = defaultdict(list)  # (seconds, bytes sent) of each client
-        self.server: dict[Phase, float] = defaultdict(float)  # seconds
-        self.received: dict[Phase, int] = {}  # bytes that one client receives when the phase closes
+        self.client: dict[SumPhase, list[tuple[float, int]]] = defaultdict(list)  # (seconds, bytes sent) of each client
+        self.server: dict[SumPhase, float] = defaultdict(float)  # seconds
+        self.received: dict[SumPhase, int] = {}  # bytes that one client receives when the phase closes
         self.before = time.perf_counter()
 
-    def __call__(self, phase: Phase, message: Any) -> None:
+    def __call__(self, phase: SumPhase, message: Any) -> None:
         seconds = time.perf_counter() - self.before
         if message is not None and hasattr(message, "client_id"):
             self.client[phase].append((seconds, count_bytes(message)))

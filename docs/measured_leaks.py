@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tables import Row, Tables, make_markdown, read
 
-from hushrank.look.chart import ChartText, Line, Reference, Scale, line_chart
+from hushrank.look.chart import AxisScale, ChartText, Line, Reference, line_chart
 from hushrank.look.numbers import format_count, format_value
 
 SEEN = {  # by an observer, as the page calls it
@@ -95,7 +95,7 @@ def chart(data: Path, *, metric: str, title: str) -> str:
         lines.append(Line(name, tuple(x for x, _ in found), tuple(y for _, y in found), has_dots=True))
     (unprotected,) = (row[metric] for row in rows if row["mode"] == "none")
     text = ChartText(title, "epsilon, of the kind that the mode has", title)
-    scale = Scale((0.1, 0.25, 0.5, 1, 2, 4.5, 10), is_log=True)
+    scale = AxisScale((0.1, 0.25, 0.5, 1, 2, 4.5, 10), is_log=True)
     references = [Reference("no protection", unprotected)]
     return line_chart(lines, text, name=f"leak-{metric.replace('_', '-')}", references=references, scale=scale)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
-from hushrank.look.chart import ChartText, Line, Reference, Scale, line_chart
+from hushrank.look.chart import AxisScale, ChartText, Line, Reference, line_chart
 from hushrank.look.numbers import format_count, format_short, format_signed, format_value
 
 NAME = "private_training"
@@ -109,8 +109,8 @@ def place(budgets: Sequence[float]) -> tuple[float, ...]:
     return tuple(1 / epsilon for epsilon in budgets)
 
 
-def make_scale(budgets: Sequence[float]) -> Scale:
-    return Scale(place(budgets), is_log=True, texts=tuple(map(format_short, budgets)))
+def make_scale(budgets: Sequence[float]) -> AxisScale:
+    return AxisScale(place(budgets), is_log=True, texts=tuple(map(format_short, budgets)))
 
 
 def label_size(n: int) -> str:

@@ -14,7 +14,7 @@ from hushrank.federation.protection import format_sum, quorum_of
 from hushrank.federation.secure_mean import SecureMean
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.none import send_openly
-from hushrank.privacy.secure_messages import MaskedValues, Phase
+from hushrank.privacy.secure_messages import MaskedValues, SumPhase
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.streams import Purpose, seed_key, stream
 from hushrank.types import DenseUpdate, PrivateUpdate
@@ -33,9 +33,9 @@ def open_messages() -> list[PrivateUpdate]:
     return [send_openly(learnt(client)) for client in ARRIVED]
 
 
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Phase, Any]]:
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[SumPhase, Any]]:
     """Every message of the protocol, as it runs."""
-    seen: list[tuple[Phase, Any]] = []
+    seen: list[tuple[SumPhase, Any]] = []
 
     def run(*arguments: Any, **options: Any) -> Any:
         return run_secure_sum(*arguments, **options, watch=lambda phase, message: seen.append((phase, message)))
@@ -67,7 +67,7 @@ def test_the_server_sees_masked_words_only_and_others_in_every_round(monkeypatch
     seen = watched(monkeypatch)
     mean = SecureMean(format_sum(None, CROWD, n_params=4), CROWD, quorum_of(None, is_secure=True), None)
     mean(open_messages(), n_params=4, key=KEY, round=ROUND)
-    masked = {m.client_id: m.words for phase, m in seen if phase is Phase.MASK and isinstance(m, MaskedValues)}
+    masked = {m.client_id: m.words for phase, m in seen if phase is SumPhase.MASK and isinstance(m, MaskedValues)}
     assert sorted(masked) == ARRIVED  # who never answers falls silent after sharing secrets
     for client, words in masked.items():
         plain = mean.format.add(learnt(client).delta[None], np.array([1 + client % 3]))

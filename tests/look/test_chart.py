@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hushrank.look.assets import stylesheet
 from hushrank.look.axis import format_ticks, nice_ticks
-from hushrank.look.chart import ChartText, Line, Reference, Scale, line_chart, place_labels
+from hushrank.look.chart import AxisScale, ChartText, Line, Reference, line_chart, place_labels
 
 TEXT = ChartText("Quality over time", "interactions", "nDCG@10", empty="Nothing was measured.")
 
@@ -123,25 +123,25 @@ def dots(root: ET.Element) -> list[float]:
     return [float(e.get("cx", "nan")) for e in classes(root, "dot")]
 
 
-def scaled(scale: Scale, *lines: Line) -> ET.Element:
+def scaled(scale: AxisScale, *lines: Line) -> ET.Element:
     return ET.fromstring(line_chart(lines, TEXT, name="c", scale=scale))
 
 
 def test_on_a_logarithmic_axis_ten_times_is_always_as_far() -> None:
-    root = scaled(Scale((1, 10, 100), is_log=True), Line("a", (1, 10, 100), (0.1, 0.3, 0.2), has_dots=True))
+    root = scaled(AxisScale((1, 10, 100), is_log=True), Line("a", (1, 10, 100), (0.1, 0.3, 0.2), has_dots=True))
     one, ten, hundred = dots(root)
     assert ten - one == pytest.approx(hundred - ten, abs=0.11)  # positions have one decimal
 
 
 def test_the_ticks_of_a_scale_are_the_settings_that_were_tried() -> None:
-    root = scaled(Scale((1, 3, 10)), Line("a", (1, 3, 10), (0.1, 0.3, 0.2)))
+    root = scaled(AxisScale((1, 3, 10)), Line("a", (1, 3, 10), (0.1, 0.3, 0.2)))
     wide = next(e for e in root if e.get("class") == "wide")
     shown = [e.text for e in wide.iter("text") if e.get("text-anchor") == "middle"]
     assert shown == ["1", "3", "10"]
 
 
 def test_ticks_may_be_called_otherwise_than_by_their_numbers() -> None:
-    root = scaled(Scale((1, 4, 10), is_log=True, texts=("1", ".25", "<.1")), Line("a", (1, 4, 10), (0.1, 0.3, 0.2)))
+    root = scaled(AxisScale((1, 4, 10), is_log=True, texts=("1", ".25", "<.1")), Line("a", (1, 4, 10), (0.1, 0.3, 0.2)))
     wide = next(e for e in root if e.get("class") == "wide")
     assert [e.text for e in wide.iter("text") if e.get("text-anchor") == "middle"] == ["1", ".25", "<.1"]
 
@@ -150,7 +150,7 @@ def test_ticks_may_be_called_otherwise_than_by_their_numbers() -> None:
 @given(st.lists(st.integers(1, 10**7), min_size=2, max_size=40, unique=True), st.booleans())
 def test_texts_of_ticks_never_touch(values: list[int], is_log: bool) -> None:
     xs = tuple(float(value) for value in sorted(values))
-    root = scaled(Scale(xs, is_log=is_log), Line("a", xs, tuple(0.1 for _ in xs)))
+    root = scaled(AxisScale(xs, is_log=is_log), Line("a", xs, tuple(0.1 for _ in xs)))
     wide = next(e for e in root if e.get("class") == "wide")
     ticks = [e for e in wide.iter("text") if e.get("text-anchor") == "middle"]
     edges = [(float(e.get("x", "nan")), 6.5 * len(e.text or "") / 2) for e in ticks]
@@ -159,4 +159,4 @@ def test_texts_of_ticks_never_touch(values: list[int], is_log: bool) -> None:
 
 def test_a_logarithmic_axis_refuses_zero() -> None:
     with pytest.raises(ValueError, match="no place for x <= 0"):
-        scaled(Scale((0, 1), is_log=True), Line("a", (0, 1), (0.1, 0.2)))
+        scaled(AxisScale((0, 1), is_log=True), Line("a", (0, 1), (0.1, 0.2)))

@@ -25,17 +25,17 @@ from hushrank.privacy.secure_messages import (
     Advert,
     Delivery,
     MaskedValues,
-    Phase,
     Revealed,
     Roster,
     SealedShares,
     SumConfig,
+    SumPhase,
     Survivors,
     count_sent_bytes,
     usual_threshold,
 )
 from hushrank.privacy.secure_server import (
-    ServerState,
+    SumServer,
     add_advert,
     add_masked,
     add_revealed,
@@ -84,9 +84,9 @@ def test_multiples_of_a_step_add_up_exactly() -> None:
 
 @pytest.mark.parametrize(
     ("phase", "survives"),
-    [(Phase.ADVERTISE, False), (Phase.SHARE, False), (Phase.MASK, False), (Phase.REVEAL, True)],
+    [(SumPhase.ADVERTISE, False), (SumPhase.SHARE, False), (SumPhase.MASK, False), (SumPhase.REVEAL, True)],
 )
-def test_clients_may_fall_silent_in_any_phase(phase: Phase, survives: bool) -> None:
+def test_clients_may_fall_silent_in_any_phase(phase: SumPhase, survives: bool) -> None:
     values, config = some_values(9), config_for(9)
     found = run(values, config, lost={0: phase, 40: phase})
     assert (0 in found.client_ids) is (40 in found.client_ids) is survives
@@ -94,23 +94,23 @@ def test_clients_may_fall_silent_in_any_phase(phase: Phase, survives: bool) -> N
     check_sum(found, values, config)
 
 
-@given(st.lists(st.sampled_from(list(Phase)), min_size=4, max_size=7))
+@given(st.lists(st.sampled_from(list(SumPhase)), min_size=4, max_size=7))
 @settings(max_examples=25, deadline=None)
-def test_the_sum_is_right_or_refused(phases: list[Phase]) -> None:
+def test_the_sum_is_right_or_refused(phases: list[SumPhase]) -> None:
     values, config = some_values(len(phases), 2), config_for(len(phases), 2)
     lost = dict(zip(values, phases, strict=True))
-    if sum(phase is Phase.DONE for phase in phases) < config.threshold:
+    if sum(phase is SumPhase.DONE for phase in phases) < config.threshold:
         with pytest.raises(ValueError, match=f"the threshold is {config.threshold}: the sum is abandoned"):
             run(values, config, lost=lost)
     else:
         found = run(values, config, lost=lost)
-        assert found.client_ids == tuple(i for i in values if lost[i] > Phase.MASK)
+        assert found.client_ids == tuple(i for i in values if lost[i] > SumPhase.MASK)
         check_sum(found, values, config)
 
 
 def test_thirty_clients_with_six_silent_at_a_longer_vector() -> None:
     values, config = some_values(30, 1000), config_for(30, 1000)
-    found = run(values, config, lost=dict.fromkeys(list(values)[::5], Phase.MASK))
+    found = run(values, config, lost=dict.fromkeys(list(values)[::5], SumPhase.MASK))
     assert len(found.client_ids) == 24
     check_sum(found, values, config)
 
@@ -165,13 +165,13 @@ def test_two_clients_make_the_same_mask() -> None:
 class Table:
     """Four clients and a server at the end of a phase, and what the server said last."""
 
-    server: ServerState
+    server: SumServer
     clients: dict[int, ClientState]
     said: Any = None
     sent: dict[int, Any] = field(default_factory=dict)  # the clients' last messages
 
 
-def at_the_end_of(phase: Phase, *, silent: tuple[int, ...] = ()) -> Table:
+def at_the_end_of(phase: SumPhase, *, silent: tuple[int, ...] = ()) -> Table:
     """`silent` send no masked values."""
     config = config_for(4)
     table = Table(begin_server(config), {})
@@ -179,13 +179,13 @@ def at_the_end_of(phase: Phase, *, silent: tuple[int, ...] = ()) -> Table:
         table.clients[i], table.sent[i] = begin_client(config, i, entropy=entropy_of(i))
         table.server = add_advert(table.server, table.sent[i])
     table.server, table.said = close_adverts(table.server)
-    if phase is Phase.ADVERTISE:
+    if phase is SumPhase.ADVERTISE:
         return table
     for i in range(4):
         table.clients[i], table.sent[i] = share_secrets(table.clients[i], table.said)
         table.server = add_shares(table.server, table.sent[i])
     table.server, table.said = close_shares(table.server)
-    if phase is Phase.SHARE:
+    if phase is SumPhase.SHARE:
         return table
     for i in [i for i in range(4) if i not in silent]:
         table.clients[i], table.sent[i] = mask_values(table.clients[i], table.said[i], np.full(5, 0.25))
@@ -195,7 +195,7 @@ def at_the_end_of(phase: Phase, *, silent: tuple[int, ...] = ()) -> Table:
 
 
 def test_a_client_tells_one_share_of_each_other_client_and_never_the_second() -> None:
-    table = at_the_end_of(Phase.MASK, silent=(2,))
+    table = at_the_end_of(SumPhase.MASK, silent=(2,))
     told = {i: reveal_shares(table.clients[i], table.said)[1] for i in (0, 1, 3)}
     for revealed in told.values():
         assert [i for i, _ in revealed.mask_shares] == [0, 1, 3] and [i for i, _ in revealed.key_shares] == [2]
@@ -205,7 +205,7 @@ def test_a_client_tells_one_share_of_each_other_client_and_never_the_second() ->
 
 
 def test_a_second_request_is_refused_and_everything_forgotten() -> None:
-    table = at_the_end_of(Phase.MASK)
+    table = at_the_end_of(SumPhase.MASK)
     after, _ = reveal_shares(table.clients[0], table.said)
     with pytest.raises(ValueError, match="the sum is in phase done, a message of phase reveal came"):
         reveal_shares(after, Survivors((0, 1, 2)))
@@ -223,7 +223,7 @@ def test_a_second_request_is_refused_and_everything_forgotten() -> None:
 )
 def test_a_client_refuses_survivors_that_cannot_be(survivors: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        reveal_shares(at_the_end_of(Phase.MASK).clients[0], Survivors(survivors))
+        reveal_shares(at_the_end_of(SumPhase.MASK).clients[0], Survivors(survivors))
 
 
 def change_delivery(delivery: Delivery, change: Callable[[list[tuple[int, bytes]]], None]) -> Delivery:
@@ -252,13 +252,13 @@ def swap_writers(sealed: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_tampered_delivery_is_refused(change: Callable[[list[tuple[int, bytes]]], None], message: str) -> None:
-    table = at_the_end_of(Phase.SHARE)
+    table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match=message):
         mask_values(table.clients[0], change_delivery(table.said[0], change), np.zeros(5))
 
 
 def test_shares_of_another_session_or_for_another_reader_are_refused() -> None:
-    table = at_the_end_of(Phase.SHARE)
+    table = at_the_end_of(SumPhase.SHARE)
     other = replace(table.clients[0], digest=bytes(32))
     for client, delivery in ((other, table.said[0]), (table.clients[0], table.said[1])):
         renamed = Delivery(tuple((w or 1, sealed) for w, sealed in delivery.sealed))
@@ -267,7 +267,7 @@ def test_shares_of_another_session_or_for_another_reader_are_refused() -> None:
 
 
 def test_values_that_would_wrap_or_have_another_shape_are_refused() -> None:
-    table = at_the_end_of(Phase.SHARE)
+    table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match="1 of 5 values are beyond the bound of 1"):
         mask_values(table.clients[0], table.said[0], np.array([0, 0, 0, 0, 1.5]))
     with pytest.raises(ValueError, match="values have shape"):
@@ -275,31 +275,31 @@ def test_values_that_would_wrap_or_have_another_shape_are_refused() -> None:
 
 
 def test_every_second_message_is_refused() -> None:
-    adverts = at_the_end_of(Phase.ADVERTISE)
-    server = replace(adverts.server, phase=Phase.ADVERTISE)
+    adverts = at_the_end_of(SumPhase.ADVERTISE)
+    server = replace(adverts.server, phase=SumPhase.ADVERTISE)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_advert(server, adverts.sent[1])
     _, shares = share_secrets(adverts.clients[1], adverts.said)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_shares(add_shares(adverts.server, shares), shares)
-    table = at_the_end_of(Phase.MASK)
+    table = at_the_end_of(SumPhase.MASK)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
-        add_masked(replace(table.server, phase=Phase.MASK), table.sent[1])
+        add_masked(replace(table.server, phase=SumPhase.MASK), table.sent[1])
     _, revealed = reveal_shares(table.clients[1], table.said)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_revealed(add_revealed(table.server, revealed), revealed)
 
 
 def test_a_late_message_is_refused() -> None:
-    table = at_the_end_of(Phase.MASK, silent=(2,))
-    _, late = mask_values(at_the_end_of(Phase.SHARE).clients[2], at_the_end_of(Phase.SHARE).said[2], np.zeros(5))
+    table = at_the_end_of(SumPhase.MASK, silent=(2,))
+    _, late = mask_values(at_the_end_of(SumPhase.SHARE).clients[2], at_the_end_of(SumPhase.SHARE).said[2], np.zeros(5))
     with pytest.raises(ValueError, match="the sum is in phase reveal, a message of phase mask came"):
         add_masked(table.server, late)
 
 
 @pytest.mark.parametrize("kind", ["mask_shares", "key_shares"])
 def test_a_wrong_share_gives_an_error_and_no_wrong_sum(kind: str) -> None:
-    table = at_the_end_of(Phase.MASK, silent=(2,))
+    table = at_the_end_of(SumPhase.MASK, silent=(2,))
     server = table.server
     for i in (0, 1, 3):
         _, revealed = reveal_shares(table.clients[i], table.said)
@@ -313,22 +313,22 @@ def test_a_wrong_share_gives_an_error_and_no_wrong_sum(kind: str) -> None:
 
 
 def test_the_server_refuses_strangers_and_other_shapes() -> None:
-    table = at_the_end_of(Phase.SHARE)
+    table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match="client 9 did not share its secrets"):
         add_masked(table.server, MaskedValues(9, np.zeros(5, np.uint32)))
     for words in (np.zeros(4, np.uint32), np.zeros(5)):
         with pytest.raises(ValueError, match="not 5 32-bit words"):
             add_masked(table.server, MaskedValues(1, words))
-    end = at_the_end_of(Phase.MASK)
+    end = at_the_end_of(SumPhase.MASK)
     with pytest.raises(ValueError, match="shares must come from a survivor"):
         add_revealed(end.server, Revealed(0, (), ()))
-    start = at_the_end_of(Phase.ADVERTISE)
+    start = at_the_end_of(SumPhase.ADVERTISE)
     with pytest.raises(ValueError, match="one for each other client"):
         add_shares(start.server, SealedShares(0, ((1, b""),)))
 
 
 def test_a_roster_that_cannot_be_is_refused() -> None:
-    table = at_the_end_of(Phase.ADVERTISE)
+    table = at_the_end_of(SumPhase.ADVERTISE)
     adverts, client = table.said.adverts, table.clients[0]
     twin = Advert(3, adverts[1].sealing_key, adverts[3].mask_key, adverts[3].commitment)
     forged = replace(adverts[0], mask_key=adverts[1].mask_key)
@@ -345,9 +345,9 @@ def test_a_roster_that_cannot_be_is_refused() -> None:
 
 
 def test_too_many_or_malformed_adverts_are_refused() -> None:
-    table = at_the_end_of(Phase.ADVERTISE)
+    table = at_the_end_of(SumPhase.ADVERTISE)
     with pytest.raises(ValueError, match="4 clients advertised already"):
-        add_advert(replace(table.server, phase=Phase.ADVERTISE), replace(table.sent[0], client_id=9))
+        add_advert(replace(table.server, phase=SumPhase.ADVERTISE), replace(table.sent[0], client_id=9))
     with pytest.raises(ValueError, match="has not 32 bytes"):
         add_advert(begin_server(config_for(4)), replace(table.sent[0], mask_key=b""))
 
@@ -376,7 +376,7 @@ def test_entropy_and_ids_are_checked() -> None:
 
 
 def test_no_secret_is_printed() -> None:
-    client = at_the_end_of(Phase.SHARE).clients[0]
+    client = at_the_end_of(SumPhase.SHARE).clients[0]
     assert repr(client.entropy) not in repr(client) and repr(client.shares[0][0]) not in repr(client)
 
 
@@ -400,10 +400,12 @@ def test_the_bytes_that_a_client_sends_are_those_of_its_messages() -> None:
             return sum(map(count, value))
         return 8 if isinstance(value, int) else sum(count(getattr(value, name)) for name in value.__slots__)
 
-    def watch(_: Phase, message: Any) -> None:
+    def watch(_: SumPhase, message: Any) -> None:
         if hasattr(message, "client_id"):
             sent[message.client_id] = sent.get(message.client_id, 0) + count(message)
 
     values = {i: np.zeros(5) for i in range(6)}
-    run_secure_sum(values, config_for(6), entropy={i: entropy_of(i) for i in values}, lost={2: Phase.MASK}, watch=watch)
+    run_secure_sum(
+        values, config_for(6), entropy={i: entropy_of(i) for i in values}, lost={2: SumPhase.MASK}, watch=watch
+    )
     assert {sent[i] for i in sent if i != 2} == {count_sent_bytes(6, 5)}

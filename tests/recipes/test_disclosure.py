@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hushrank.recipes.disclosure import Learning, who_learns
+from hushrank.recipes.disclosure import Disclosure, who_learns
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve_method
 
 
-def learn_about(recipe: str, **changes: Any) -> Learning:
+def learn_about(recipe: str, **changes: Any) -> Disclosure:
     chosen: Recipe = change_recipe(NAMED[recipe], {"rounds": 20, **changes} if recipe != "mse" else changes)
     return who_learns(chosen, resolve_method(chosen, n_features=46))
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushrank.report.markup import Cell, definition_list, grouped_table, labels_line, relative_link, section, table
+from hushrank.report.markup import TableCell, definition_list, grouped_table, labels_line, relative_link, section, table
 
 HOSTILE = "\"'><script>alert(1)</script>"
 
 
-def rows(n: int) -> list[list[Cell]]:
-    return [[Cell(f"row {i}")] for i in range(n)]
+def rows(n: int) -> list[list[TableCell]]:
+    return [[TableCell(f"row {i}")] for i in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -27,32 +27,34 @@ def rows(n: int) -> list[list[Cell]]:
     ],
 )
 def test_a_table_has_the_tools_that_its_length_is_worth(n: int, marks: list[str]) -> None:
-    html = table([Cell("name")], rows(n), label="Table", has_tools=True)
+    html = table([TableCell("name")], rows(n), label="Table", has_tools=True)
     found = [mark for mark in ("data-copyable", "data-sortable", "data-filterable") if mark in html]
     assert found == marks
-    assert "data-" not in table([Cell("name")], rows(n), label="Table")
+    assert "data-" not in table([TableCell("name")], rows(n), label="Table")
 
 
 def test_only_a_long_table_scrolls_below_its_headings() -> None:
-    assert 'class="scroll tall"' in table([Cell("name")], rows(25), label="Table")
-    assert 'class="scroll"' in table([Cell("name")], rows(24), label="Table")
+    assert 'class="scroll tall"' in table([TableCell("name")], rows(25), label="Table")
+    assert 'class="scroll"' in table([TableCell("name")], rows(24), label="Table")
     groups = [("one", rows(25)), ("two", rows(25))]
-    assert 'class="scroll"' in grouped_table([Cell("name")], groups, label="Table")
+    assert 'class="scroll"' in grouped_table([TableCell("name")], groups, label="Table")
 
 
 def test_groups_are_bodies_with_a_title_over_all_columns() -> None:
-    html = grouped_table([Cell("a"), Cell("b")], [("first", [[Cell("1"), Cell("2")]])], label="Table")
+    html = grouped_table(
+        [TableCell("a"), TableCell("b")], [("first", [[TableCell("1"), TableCell("2")]])], label="Table"
+    )
     assert '<tbody><tr class="group"><th colspan="2" scope="rowgroup"><span>first</span></th></tr><tr>' in html
 
 
 def test_a_cell_tells_the_scripts_its_number_its_spread_and_what_to_copy() -> None:
-    html = table([Cell("t", unit="s")], [[Cell("≠ .70 ± .01", value=0.7, std=0.01, copy="x")]], label="T")
+    html = table([TableCell("t", unit="s")], [[TableCell("≠ .70 ± .01", value=0.7, std=0.01, copy="x")]], label="T")
     assert '<th scope="col" data-unit="s">' in html
     assert '<th scope="row" data-value="0.7" data-std="0.01" data-copy="x">≠ .70 ± .01</th>' in html
 
 
 def test_everything_from_outside_is_escaped() -> None:
-    cell = Cell(HOSTILE, copy=HOSTILE, style=HOSTILE, unit=HOSTILE, moment=HOSTILE, note=HOSTILE, href=HOSTILE)
+    cell = TableCell(HOSTILE, copy=HOSTILE, style=HOSTILE, unit=HOSTILE, moment=HOSTILE, note=HOSTILE, href=HOSTILE)
     html = grouped_table([cell], [(HOSTILE, [[cell]])], label=HOSTILE)
     for part in (html, section(HOSTILE, "x"), labels_line([HOSTILE]), definition_list([(HOSTILE, HOSTILE)])):
         assert "<script>" not in part and HOSTILE not in part

@@ -13,7 +13,7 @@ from fake_runs import make_run
 from reading import Checker, text_of
 
 from hushrank.look.numbers import format_spread
-from hushrank.report.curves import MAX_POINTS, Point, Published, drawn_runs, thin
+from hushrank.report.curves import MAX_POINTS, CurvePoint, PublishedValue, drawn_runs, thin
 from hushrank.report.page import render_report, write_report
 from hushrank.report.summary import RunSummary, from_directory
 from hushrank.report.wording import run_labels
@@ -93,7 +93,7 @@ def test_a_value_that_is_not_finite_is_a_dash_and_a_gap(tmp_path: Path) -> None:
 
 
 def test_published_values_are_drawn_where_they_belong(three: list[RunSummary]) -> None:
-    lines = [Published("a paper", 0.72, click="perfect"), Published("a sum", 54.0, metric="online/nDCG@10")]
+    lines = [PublishedValue("a paper", 0.72, click="perfect"), PublishedValue("a sum", 54.0, metric="online/nDCG@10")]
     page = render_report(three, references=lines)
     assert page.count(">a paper</text>") == 2 and ">a sum</text>" not in page  # the wide drawing and the narrow one
     assert "Dotted lines are published values" in page and "sums over rounds and therefore not drawn" in page
@@ -133,7 +133,7 @@ def test_runs_are_named_by_choice_or_by_what_differs(tmp_path: Path) -> None:
 
 
 def test_long_curves_are_thinned_to_their_ends_and_even_steps() -> None:
-    points = [Point(i, 10.0 * i, 0.5, None, 1) for i in range(5000)]
+    points = [CurvePoint(i, 10.0 * i, 0.5, None, 1) for i in range(5000)]
     kept = thin(points)
     assert len(kept) == MAX_POINTS and (kept[0].round, kept[-1].round) == (0, 4999)
 

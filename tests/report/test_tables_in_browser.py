@@ -11,7 +11,7 @@ from fake_results import PAPERS, make_line, make_sweep
 
 from hushrank.report.cells import spread_cells
 from hushrank.report.index import write_index
-from hushrank.report.markup import Cell, table
+from hushrank.report.markup import TableCell, table
 from hushrank.report.shell import render_page, write_page
 from hushrank.report.sweep import write_sweep
 
@@ -28,9 +28,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of four rows that holds every sign that LaTeX or CSV treats specially."""
     names = ["50% of_a & b", "<x> {y} \\ #1 ~ ^", 'said "no", twice', "a rather long name that is the widest ≠"]
     numbers = spread_cells([(0.7021, 0.00421), (0.65, 0.012), (None, None), (12.5, None)])
-    changes = [Cell("\u2212.013", value=-0.0131), Cell("+.004", value=0.0042), Cell("–"), Cell("1,200", value=1200.0)]
-    rows = [[Cell(name), number, change] for name, number, change in zip(names, numbers, changes, strict=True)]
-    headings = [Cell("run"), Cell("nDCG@10", style="number"), Cell("change", style="number", unit="s")]
+    changes = [
+        TableCell("\u2212.013", value=-0.0131),
+        TableCell("+.004", value=0.0042),
+        TableCell("–"),
+        TableCell("1,200", value=1200.0),
+    ]
+    rows = [[TableCell(name), number, change] for name, number, change in zip(names, numbers, changes, strict=True)]
+    headings = [TableCell("run"), TableCell("nDCG@10", style="number"), TableCell("change", style="number", unit="s")]
     body = table(headings, rows, label="Result", has_tools=True)
     return write_page(render_page("Small", body, kind="test"), tmp_path_factory.mktemp("small") / "page.html")
 

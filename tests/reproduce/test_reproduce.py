@@ -23,15 +23,15 @@ from hushrank.reproduce.reproduce import (
     prepare,
     reproduce,
 )
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, choose_data
-from hushrank.reproduce.verdicts import Outcome, Pair, all_better, all_equal
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, choose_data
+from hushrank.reproduce.verdicts import Pair, Trials, all_better, all_equal
 from hushrank.runs.pool import PoolOptions
 
 SMALL = {"data": "tiny", "n_clients": 4}
 
 
 def options(out: Path, **changes: Any) -> ReproduceOptions:
-    return ReproduceOptions(out, scale=Scale(quick=True), changes=SMALL | changes)
+    return ReproduceOptions(out, scale=ReproductionSize(quick=True), changes=SMALL | changes)
 
 
 def test_the_list_is_that_of_the_data_files() -> None:
@@ -53,7 +53,7 @@ def test_every_claim_that_is_tested_is_one_of_the_paper(name: str) -> None:
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_trial_is_a_recipe_of_its_own(name: str, quick: bool, tmp_path: Path) -> None:
-    prepared = prepare(name, ReproduceOptions(tmp_path, scale=Scale(quick=quick)))
+    prepared = prepare(name, ReproduceOptions(tmp_path, scale=ReproductionSize(quick=quick)))
     directories = [job.directory.name for job in prepared.jobs]
     assert len(set(directories)) == len(directories)
     assert len(directories) >= 2 or prepared.reproduction.compute
@@ -90,7 +90,7 @@ def test_a_table_that_needs_no_training_is_computed(tmp_path: Path) -> None:
 def test_what_is_changed_has_a_place_of_its_own(tmp_path: Path) -> None:
     places = {
         prepare(
-            "fpdgd.figure4", ReproduceOptions(tmp_path, scale=Scale(quick=quick, seed=seed), changes=changes)
+            "fpdgd.figure4", ReproduceOptions(tmp_path, scale=ReproductionSize(quick=quick, seed=seed), changes=changes)
         ).directory
         for quick in (True, False)
         for seed in (0, 1)
@@ -131,7 +131,7 @@ class Fake:
 def test_the_published_number_of_the_same_cell_stands_beside_ours() -> None:
     prepared, result = published_row()
     ours = Fake(data="mq2007-like", method="fpdgd", epsilon=1.2, sensitivity=3)
-    rows = make_rows(prepared, Outcome((ours,)))  # type: ignore[arg-type] # what make_rows reads of a trial
+    rows = make_rows(prepared, Trials((ours,)))  # type: ignore[arg-type] # what make_rows reads of a trial
     assert (rows[0]["ours"], rows[0]["published"]) == (300.0, 296.03)
     assert rows[0]["difference"] == pytest.approx(3.97)
     assert rows[0]["data"] == "mq2007-like"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
-from hushrank.reproduce.verdicts import OFFLINE, Finished, Outcome
+from hushrank.reproduce.verdicts import OFFLINE, Finished, Trials
 
 USERS = ("perfect", "navigational", "informational")
 Curve = Mapping[int, float]  # {interactions: value}
@@ -37,12 +37,12 @@ def finish(place: Path, cell: dict[str, Any], curve: Curve, metric: str, *, n_re
     )
 
 
-def rerun_figure_3(place: Path, ours: Curve) -> Outcome:
+def rerun_figure_3(place: Path, ours: Curve) -> Trials:
     """The study's Figure 3: PDGD's curve beside two rankers of FOLtR-ES, which have `ours`."""
     trials = [finish(place / "pdgd", {"method": "pdgd", "batch": 8000}, {0: 0.2, 100: 0.45, 1000: 0.5}, foltr_es.TEST)]
     for ranker in foltr_es.RANKERS:
         trials.append(finish(place / ranker, {"method": "foltr-es", "ranker": ranker}, ours, foltr_es.TEST))
-    return Outcome(tuple(trials))
+    return Trials(tuple(trials))
 
 
 def test_the_leads_are_told_as_they_are(tmp_path: Path) -> None:
@@ -58,16 +58,16 @@ def test_the_leads_are_told_as_they_are(tmp_path: Path) -> None:
 
 def test_early_and_late_are_told_apart(tmp_path: Path) -> None:
     curves = {0.15: {0: 0.2, 100: 0.3, 1000: 0.4}, 1.0: {0: 0.2, 100: 0.33, 1000: 0.45}}
-    outcome = Outcome(tuple(finish(tmp_path / f"{p}", {"p": p}, curve, foltr_es.VALI) for p, curve in curves.items()))
+    outcome = Trials(tuple(finish(tmp_path / f"{p}", {"p": p}, curve, foltr_es.VALI) for p, curve in curves.items()))
     why = foltr_es.higher_p_better(outcome).why
     assert "mq2008 perfect p=1.0 over p=0.15 at the end +0.0500" in why
     assert "mq2008 perfect p=1.0 over p=0.15 after 10% +0.0300" in why
 
 
 def test_the_margin_to_the_best_baseline_is_told(tmp_path: Path) -> None:
-    def rerun(name: str, ours: float) -> Outcome:
+    def rerun(name: str, ours: float) -> Trials:
         cells = {"foltr-es": ours, "mse": 0.69, "ranking-svm": 0.7}
-        return Outcome(
+        return Trials(
             tuple(
                 finish(
                     tmp_path / name / method,
@@ -90,8 +90,8 @@ def test_a_comparison_names_both_sides_in_their_order(tmp_path: Path) -> None:
         finish(tmp_path / f"{b}", {"interactions": b}, {10: v, 100: v}, OFFLINE)
         for b, v in ((2, 0.6), (4, 0.6), (8, 0.5))
     ]
-    early = fpdgd.small_batch_better_early(Outcome(tuple(trials)))
+    early = fpdgd.small_batch_better_early(Trials(tuple(trials)))
     assert early.holds and "mq2008 perfect B=2 over 8 after 10% +0.1000" in early.why
-    late = fpdgd.larger_batch_better(Outcome(tuple(trials)))
+    late = fpdgd.larger_batch_better(Trials(tuple(trials)))
     assert not late.holds and "mq2008 perfect B=8 over 2 after 100% -0.1000" in late.why
     assert re.search(r"\(p [\d.e-]+\)", late.why)

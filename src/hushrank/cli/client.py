@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Learn from this device's own searches, round after round; or pretend to (--simulate)."""
     from hushrank.cli.stopping import stopping
-    from hushrank.live.device.client import Voice
+    from hushrank.live.device.client import Listeners
     from hushrank.live.device.service import Device, serve_device
 
     if simulate is None and (users, first, seed) != (1, 0, None):
@@ -74,7 +74,7 @@ def run(
     with stopping() as stop:
         if simulate is None:
             device = Device(home or _HOME, url, token, epsilon, ca, rounds, once)
-            ending = str(serve_device(device, Voice(_tell, _greet, partial(_report, as_json=json_)), stop))
+            ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url or _URL, home=home or _PEOPLE, seed=seed, epsilon=epsilon)

@@ -28,7 +28,7 @@ class Mechanism(StrEnum):
     rewards = "laplace-reward"
 
 
-class Adjacency(StrEnum):
+class AdjacencyName(StrEnum):
     """Which two federations must look alike."""
 
     add_remove = "add-remove"
@@ -57,8 +57,8 @@ def epsilon(
         int | None, typer.Option(help="Updates: clients that share the noise among them; default: the server adds it.")
     ] = None,
     adjacency: Annotated[
-        Adjacency, typer.Option(help="Updates: which two federations must look alike.")
-    ] = Adjacency.add_remove,
+        AdjacencyName, typer.Option(help="Updates: which two federations must look alike.")
+    ] = AdjacencyName.add_remove,
     accountant: Annotated[str, typer.Option(help="Updates: pld (tight) or rdp (a bound).")] = "pld",
     p: Annotated[float | None, typer.Option("--p", help="Responses: probability of the truth.")] = None,
     total: Annotated[float | None, typer.Option(help="Responses: epsilon of all; gives p, or the rounds.")] = None,

@@ -50,7 +50,7 @@ def reproduce(
         trial_label,
     )
     from hushrank.reproduce.reproduce import reproduce as run_reproduction
-    from hushrank.reproduce.reproduction import Scale
+    from hushrank.reproduce.reproduction import ReproductionSize
     from hushrank.runs.pool import PoolOptions
 
     if list_ or not (names or quick):
@@ -62,7 +62,7 @@ def reproduce(
             typer.echo("Rerun one with: hushrank reproduce NAME, or all in small with --quick", err=True)
         return
     load_plugins(plugin or [])
-    scale = Scale(quick=quick, repeats=repeats, seed=seed)
+    scale = ReproductionSize(quick=quick, repeats=repeats, seed=seed)
     options = ReproduceOptions(out, data, scale, parse_assignments(set_ or []), fresh)
     prepared = [prepare(name, options) for name in names_to_run(names or [])]
     results = []

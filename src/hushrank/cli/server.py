@@ -26,7 +26,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The federation's
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-class Method(StrEnum):
+class MethodName(StrEnum):
     """How clients learn."""
 
     fpdgd = "fpdgd"
@@ -78,7 +78,7 @@ def _serve_with_live_line(directory: Path, options: dict[str, Any]) -> None:
 @app.command()
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory for the federation.")] = _HOME,
-    method: Annotated[Method, typer.Option(help="How clients learn.")] = Method.fpdgd,
+    method: Annotated[MethodName, typer.Option(help="How clients learn.")] = MethodName.fpdgd,
     features: Annotated[int, typer.Option(min=1, help="Numbers per query-document pair.")] = 46,
     set_: Annotated[
         list[str] | None,

@@ -31,7 +31,7 @@ _log = logging.getLogger("hushrank.data")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """One set in the cache, as `hushrank data cache` shows it."""
 
     key: str
@@ -104,11 +104,11 @@ def write_entry(key: str, queries: QuerySet, *, source: str) -> None:
             raise
 
 
-def list_entries() -> list[Entry]:
+def list_entries() -> list[CacheEntry]:
     """Every finished entry, largest first."""
     root = cache_root()
     places = [p for p in root.iterdir() if p.is_dir() and not p.name.startswith(_UNFINISHED)] if root.is_dir() else []
-    entries = [Entry(place.name, _read_source(place), _count_bytes(place)) for place in places]
+    entries = [CacheEntry(place.name, _read_source(place), _count_bytes(place)) for place in places]
     return sorted(entries, key=lambda entry: (-entry.n_bytes, entry.key))
 
 

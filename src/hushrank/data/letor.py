@@ -15,7 +15,7 @@ import numpy as np
 
 from hushrank.data.letor_bulk import parse_bulk
 from hushrank.data.letor_lines import parse_lines
-from hushrank.data.letor_rows import LetorError, Rows
+from hushrank.data.letor_rows import LetorError, LetorRows
 from hushrank.data.source import CHUNK_BYTES, read_chunks
 from hushrank.types import Array, QuerySet
 
@@ -74,7 +74,7 @@ def _parse_chunks(
     progress: Callable[[int], None] | None,
     chunk_bytes: int,
     is_exact: bool,
-) -> Iterator[tuple[Rows, bytes, int]]:
+) -> Iterator[tuple[LetorRows, bytes, int]]:
     """Each chunk's rows, its text and the number of its first line."""
     first_line = 1
     for chunk in read_chunks(path, chunk_bytes=chunk_bytes):
@@ -99,7 +99,9 @@ def _are_utf8(query_ids: list[bytes] | None) -> bool:
     return True
 
 
-def _check_rows(chunks: Iterator[tuple[Rows, bytes, int]], *, path: Path, n_features: int | None) -> Iterator[Rows]:
+def _check_rows(
+    chunks: Iterator[tuple[LetorRows, bytes, int]], *, path: Path, n_features: int | None
+) -> Iterator[LetorRows]:
     """What spans rows: queries in one piece, no index beyond the asked width, no last row cut short."""
     seen: set[bytes] = set()
     last: bytes | None = None
@@ -157,14 +159,14 @@ def _line_of(chunk: bytes, row: int, first_line: int) -> int:
     return [number for number, line in lines if line.partition(b"#")[0].strip()][row]
 
 
-def _divide_by_ids(parts: list[Rows]) -> tuple[tuple[str, ...], Array]:
+def _divide_by_ids(parts: list[LetorRows]) -> tuple[tuple[str, ...], Array]:
     ids = [query_id for part in parts for query_id in part.query_ids or []]
     changes = list(_find_changes(ids, None))
     starts = np.array([place for place, _ in changes] + [len(ids)], dtype=np.int64)
     return tuple(query_id.decode() for _, query_id in changes), starts
 
 
-def _divide_by_lengths(parts: list[Rows], lengths: list[int], path: Path) -> tuple[tuple[str, ...], Array]:
+def _divide_by_lengths(parts: list[LetorRows], lengths: list[int], path: Path) -> tuple[tuple[str, ...], Array]:
     n_rows = sum(len(part.grades) for part in parts)
     if sum(lengths) != n_rows:
         raise LetorError(
@@ -195,7 +197,7 @@ def _name_document(comment: bytes) -> str:
     return (found[1] if found else comment).decode("utf-8", "replace")
 
 
-def _stack_features(parts: list[Rows], n_features: int | None) -> Array:
+def _stack_features(parts: list[LetorRows], n_features: int | None) -> Array:
     """[n_documents, n_features] float32, in place of the parts: each is let go once it is copied."""
     width = n_features or max(part.features.shape[1] for part in parts)
     features = np.zeros((sum(len(part.grades) for part in parts), width), dtype=np.float32)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushrank.data.letor_rows import MAX_FEATURES, NUMBER, Rows, as_float32
+from hushrank.data.letor_rows import MAX_FEATURES, NUMBER, LetorRows, as_float32
 from hushrank.types import Array
 
 _NEWLINE, _SPACE, _POINT, _COLON, _MINUS = b"\n .:-"
@@ -46,7 +46,7 @@ class _Pairs:
     grade_end: Array  # [n_rows]
 
 
-def parse_bulk(chunk: bytes, *, has_query_ids: bool, keep_comments: bool = False) -> Rows | None:
+def parse_bulk(chunk: bytes, *, has_query_ids: bool, keep_comments: bool = False) -> LetorRows | None:
     """The rows of a chunk of whole lines, or None where only the line-by-line twin can tell."""
     lines = chunk.removesuffix(b"\n").split(b"\n")
     bodies = [line.partition(b"#")[0].rstrip(b" \t\r") for line in lines]
@@ -98,7 +98,7 @@ def _start_with_qid(text: _Text, pairs: _Pairs) -> bool:
 
 def _read_rows(
     body: bytes, text: _Text, pairs: _Pairs, *, has_query_ids: bool, comments: list[bytes] | None
-) -> Rows | None:
+) -> LetorRows | None:
     starts = np.concatenate([[0], np.flatnonzero(text.characters == _NEWLINE)[:-1] + 1])
     grades, are_digits = _read_digits(text, starts, pairs.grade_end - starts, longest=3)
     query_ids, n_pairs = None, pairs.n_per_row
@@ -112,7 +112,7 @@ def _read_rows(
     features = _read_features(body, text, pairs)
     if features is None or not are_digits or np.any(grades > 255) or (query_ids is not None and not all(query_ids)):
         return None
-    return Rows(grades.astype(np.uint8), query_ids, features, n_pairs, comments)
+    return LetorRows(grades.astype(np.uint8), query_ids, features, n_pairs, comments)
 
 
 def _read_features(body: bytes, text: _Text, pairs: _Pairs) -> Array | None:

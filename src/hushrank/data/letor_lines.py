@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushrank.data.letor_rows import MAX_FEATURES, NUMBER, LetorError, Rows, as_float32
+from hushrank.data.letor_rows import MAX_FEATURES, NUMBER, LetorError, LetorRows, as_float32
 
 _ROW = "grade qid:ID index:value index:value ..."
 
@@ -27,7 +27,7 @@ class _Row:
 
 def parse_lines(
     chunk: bytes, *, path: str, first_line: int, has_query_ids: bool, keep_comments: bool = False
-) -> Rows | None:
+) -> LetorRows | None:
     """The rows of a chunk of whole lines that begins at line `first_line`; None if all are blank or comments."""
     rows = []
     for number, line in enumerate(chunk.removesuffix(b"\n").split(b"\n"), start=first_line):
@@ -39,7 +39,7 @@ def parse_lines(
     return _join(rows, has_query_ids=has_query_ids, keep_comments=keep_comments) if rows else None
 
 
-def _join(rows: list[_Row], *, has_query_ids: bool, keep_comments: bool) -> Rows:
+def _join(rows: list[_Row], *, has_query_ids: bool, keep_comments: bool) -> LetorRows:
     n_pairs = np.array([len(row.indexes) for row in rows], dtype=np.int64)
     width = max((row.indexes[-1] for row in rows if row.indexes), default=0)
     features = np.zeros((len(rows), width), dtype=np.float32)
@@ -47,7 +47,7 @@ def _join(rows: list[_Row], *, has_query_ids: bool, keep_comments: bool) -> Rows
         features[place, np.array(row.indexes, dtype=np.int64) - 1] = as_float32(np.array(row.values))
     query_ids = [row.query_id or b"" for row in rows] if has_query_ids else None
     comments = [row.comment for row in rows] if keep_comments else None
-    return Rows(np.array([row.grade for row in rows], dtype=np.uint8), query_ids, features, n_pairs, comments)
+    return LetorRows(np.array([row.grade for row in rows], dtype=np.uint8), query_ids, features, n_pairs, comments)
 
 
 def _parse_row(line: bytes, *, has_query_ids: bool) -> _Row:

@@ -20,7 +20,7 @@ class LetorError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LetorRows:
     """The rows of one chunk of a file."""
 
     grades: Array  # [n_rows] uint8

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from hushrank.engine.gather import Cells, Queries
-from hushrank.engine.local import Rows, by_width, choose_queries, receive_clicks, score_candidates
+from hushrank.engine.local import ClientRows, by_width, choose_queries, receive_clicks, score_candidates
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
 from hushrank.federation.evolution import Evolution
@@ -27,7 +27,7 @@ ES_DRAWS = (Purpose.QUERY, Purpose.CLICK, Purpose.STOP, Purpose.SEED, Purpose.PR
 
 
 def evolve_locally(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
 ) -> tuple[Any, Any]:
     """[n, p] the estimate that each client's message is decoded to, [n] the mean nDCG of its lists; params [n, p]."""
     evolution = method.evolution

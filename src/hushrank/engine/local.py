@@ -31,7 +31,7 @@ from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
 DRAWS = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
 
 
-class Rows(NamedTuple):
+class ClientRows(NamedTuple):
     """The clients of one block."""
 
     cell: Any  # [n]
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     keys: Any  # [n, n_purposes, 2] of each purpose that the method draws for, round and client
 
 
-class Shown(NamedTuple):
+class ShownLists(NamedTuple):
     """The lists that the people of n rows see."""
 
     documents: Any  # [n, k] rows of the features
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 
 def learn_locally(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: Rows
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
 ) -> tuple[Any, Any]:
     """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
     weight_norm, clip_norm, order, grid = local_norms(method)
@@ -94,9 +94,9 @@ def choose_queries(cells: Cells, cell: Any, keys: Any) -> Any:
 
 def show_lists(
     method: Method, shape: Shape, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any
-) -> Shown:
+) -> ShownLists:
     """Rank and sample."""
-    shown: Shown = by_width(partial(show_padded, method, queries), shape, lengths, params, starts, keys)
+    shown: ShownLists = by_width(partial(show_padded, method, queries), shape, lengths, params, starts, keys)
     return shown
 
 
@@ -124,13 +124,13 @@ def by_width(show: Callable[..., Any], shape: Shape, lengths: Any, params: Any, 
 
 def show_padded(
     method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
-) -> Shown:
+) -> ShownLists:
     """Lists of at most `width` candidates."""
     candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
     where = jnp.arange(width) < lengths[:, None]
     scores = score_candidates(method, queries, params, candidates)
     places, is_hidden = sample_ranking(scores, draw_uniform(keys, width), where=where, k=method.k)
-    return Shown(
+    return ShownLists(
         documents=jnp.take_along_axis(candidates, places, axis=1),
         is_shown=jnp.arange(method.k) < lengths[:, None],
         scores=jnp.take_along_axis(scores, places, axis=1),
@@ -156,7 +156,7 @@ def receive_clicks(cells: Cells, cell: Any, is_shown: Any, grades: Any, keys: An
     return table_clicks(draws[:, 0], draws[:, 1], click=jnp.where(is_shown, click, 0.0), stop=stop)
 
 
-def gradients(method: Method, queries: Queries, params: Any, shown: Shown, is_clicked: Any) -> Any:
+def gradients(method: Method, queries: Queries, params: Any, shown: ShownLists, is_clicked: Any) -> Any:
     """[n, p] twin of `pdgd.pdgd_gradient`."""
     weights = preference_weights(shown.scores.T, shown.tail, is_clicked.T, shown.is_shown.T).T
     return jax.vmap(fast_ranker(method).score_gradient)(params, queries.features[shown.documents], weights)

@@ -30,7 +30,7 @@ from hushrank.engine.gather import (
     gather_queries,
     initial_state,
 )
-from hushrank.engine.local import DRAWS, Rows, learn_locally
+from hushrank.engine.local import DRAWS, ClientRows, learn_locally
 from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
@@ -291,7 +291,7 @@ def aggregate_share(
 
 def describe_rows(
     method: Method, cells: Cells, ids: Any, place: Any, *, is_there: Any, round: Any, update: Any
-) -> Rows:
+) -> ClientRows:
     """Ids [C, b] as rows: who searches how often, and with which draws."""
     if method.batch is None:
         each = jnp.asarray(method.population.interactions)[ids % len(method.population.interactions)]
@@ -302,7 +302,7 @@ def describe_rows(
     draws = DRAWS if method.evolution is None else ES_DRAWS
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
-    return Rows(cell.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
+    return ClientRows(cell.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
 
 
 def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:

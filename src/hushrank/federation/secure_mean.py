@@ -15,7 +15,7 @@ from hushrank.federation.cohort import Population, Quorum, answer_mask, sample_i
 from hushrank.federation.protection import Protection, quorum_of
 from hushrank.federation.round import Federation
 from hushrank.privacy.noisy_sum import NoisySum
-from hushrank.privacy.secure_messages import Phase, SumConfig
+from hushrank.privacy.secure_messages import SumConfig, SumPhase
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose, draw_bits, stream
@@ -49,7 +49,7 @@ class SecureMean:
             {**values, **dict.fromkeys(silent, np.zeros(0))},
             config,
             entropy={i: draw_bits(stream(key, Purpose.MASK, round, i), 8).tobytes() for i in asked.tolist()},
-            lost=dict.fromkeys(silent, Phase.MASK),
+            lost=dict.fromkeys(silent, SumPhase.MASK),
         )
         total, weight = self.format.read(found.total)
         return total / (self.divisor or weight or 1.0)

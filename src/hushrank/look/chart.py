@@ -42,7 +42,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """A horizontal axis with ticks of its own: the settings that were tried."""
 
     ticks: tuple[float, ...]  # increasing; one too near to the one before stays without text
@@ -92,7 +92,7 @@ def line_chart(
     *,
     name: str,
     references: Sequence[Reference] = (),
-    scale: Scale | None = None,
+    scale: AxisScale | None = None,
 ) -> str:
     """HTML of a chart. `name` must be unique on the page; `look.css` shows the drawing that fits the screen."""
     if not any(isfinite(value) for line in lines for value in line.y):
@@ -108,7 +108,7 @@ def _draw(
     lines: Sequence[Line],
     references: Sequence[Reference],
     text: ChartText,
-    scale: Scale | None,
+    scale: AxisScale | None,
     *,
     name: str,
     width: float,
@@ -163,7 +163,7 @@ def place_labels(wanted: Sequence[float], *, low: float, high: float, gap: float
 def _frame(
     lines: Sequence[Line],
     references: Sequence[Reference],
-    scale: Scale | None,
+    scale: AxisScale | None,
     *,
     width: float,
     height: float,
@@ -183,7 +183,7 @@ def _frame(
     return _Frame(width, height, left, right, 30.0, height - 44.0, x_range, padded_range(heights), low == high, is_log)
 
 
-def _x_ticks(frame: _Frame, scale: Scale | None, *, n: int) -> list[tuple[float, str]]:
+def _x_ticks(frame: _Frame, scale: AxisScale | None, *, n: int) -> list[tuple[float, str]]:
     """About n round numbers, or the scale's own ticks, less those whose texts would touch: each with its text."""
     if frame.is_single:
         middle = sum(frame.x_range) / 2

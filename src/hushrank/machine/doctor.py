@@ -15,7 +15,7 @@ from hushrank.runs.environment import package_version
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """One line of the doctor's list."""
 
     name: str
@@ -23,50 +23,48 @@ class Finding:
     detail: str
 
 
-def examine_machine() -> Iterator[Finding]:
-    yield Finding(
-        "python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)"
-    )
+def examine_machine() -> Iterator[Check]:
+    yield Check("python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)")
     for package in ("numpy", "typer", "rich", "safetensors", "jax", "numba", "scipy"):
         found = package_version(package)
-        yield Finding(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
+        yield Check(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
     yield check_cache()
-    yield Finding("processors", True, f"{os.cpu_count()}")
+    yield Check("processors", True, f"{os.cpu_count()}")
     if package_version("jax"):
         yield check_device()
         yield check_round()
 
 
-def check_cache() -> Finding:
+def check_cache() -> Check:
     from hushrank.data.cache import cache_root
 
     root = cache_root()
     existing = next(place for place in (root, *root.parents) if place.exists())
     is_well = os.access(existing, os.W_OK)
     free = shutil.disk_usage(existing).free / 1e9
-    return Finding(
+    return Check(
         "cache", is_well, f"{root} ({free:.0f} GB free)" if is_well else f"{root} cannot be written: set HUSHRANK_DATA"
     )
 
 
-def check_device() -> Finding:
+def check_device() -> Check:
     from hushrank.engine.device import choose_platform, describe_platform
 
     try:
-        return Finding("device", True, describe_platform(choose_platform("auto")))
+        return Check("device", True, describe_platform(choose_platform("auto")))
     except Exception as error:  # Why: a broken driver may raise anything, and the list must go on
-        return Finding("device", False, " ".join(str(error).split())[:200])
+        return Check("device", False, " ".join(str(error).split())[:200])
 
 
-def check_round() -> Finding:
+def check_round() -> Check:
     """The simulator against the plain round on a tiny data set."""
     began = time.monotonic()
     try:
         gap = compare_rounds()
     except Exception as error:  # Why: as above
-        return Finding("engine", False, " ".join(str(error).split())[:200])
+        return Check("engine", False, " ".join(str(error).split())[:200])
     detail = f"compiled round equals the plain one to {gap:.0e} ({time.monotonic() - began:.1f} s with compilation)"
-    return Finding("engine", gap < 1e-5, detail)
+    return Check("engine", gap < 1e-5, detail)
 
 
 def compare_rounds() -> float:

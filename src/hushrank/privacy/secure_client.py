@@ -14,11 +14,11 @@ from hushrank.privacy.secure_messages import (
     Advert,
     Delivery,
     MaskedValues,
-    Phase,
     Revealed,
     Roster,
     SealedShares,
     SumConfig,
+    SumPhase,
     Survivors,
     apply_mask,
     digest_of,
@@ -37,7 +37,7 @@ class ClientState:
 
     config: SumConfig
     client_id: int
-    phase: Phase
+    phase: SumPhase
     entropy: bytes = field(repr=False)  # 32, all its secrets are derived of it
     adverts: Mapping[int, Advert] = field(default_factory=dict)  # of all on the roster
     digest: bytes = b""  # 32, names this sum and its roster
@@ -46,21 +46,21 @@ class ClientState:
 
 
 def begin_client(config: SumConfig, client_id: int, *, entropy: bytes) -> tuple[ClientState, Advert]:
-    """Phase 1. `entropy`: 32 bytes from the operating system, never used before."""
+    """SumPhase 1. `entropy`: 32 bytes from the operating system, never used before."""
     if len(entropy) != KEY_BYTES:
         raise ValueError(f"{len(entropy)} bytes of entropy came, must be {KEY_BYTES} from the operating system.")
     if not 0 <= client_id < 2**64:
         raise ValueError("a client's id must be a whole number from 0 to 2^64 - 1.")
-    state = ClientState(config, client_id, Phase.SHARE, entropy)
+    state = ClientState(config, client_id, SumPhase.SHARE, entropy)
     return state, _advert_of(state)
 
 
 def share_secrets(state: ClientState, roster: Roster) -> tuple[ClientState, SealedShares]:
-    """Phase 2: split the two secrets among all on the roster."""
-    expect_phase(state.phase, Phase.SHARE)
+    """SumPhase 2: split the two secrets among all on the roster."""
+    expect_phase(state.phase, SumPhase.SHARE)
     _check_roster(state, roster)
     adverts, digest = {a.client_id: a for a in roster.adverts}, digest_of(state.config, roster)
-    state = replace(state, phase=Phase.MASK, adverts=adverts, digest=digest)
+    state = replace(state, phase=SumPhase.MASK, adverts=adverts, digest=digest)
     of_mask, of_key = (_split(state, name) for name in ("own mask", "mask key"))
     shares = dict(zip(adverts, zip(of_mask, of_key, strict=True), strict=True))
     others = [advert for advert in roster.adverts if advert.client_id != state.client_id]
@@ -73,11 +73,11 @@ def share_secrets(state: ClientState, roster: Roster) -> tuple[ClientState, Seal
 
 
 def mask_values(state: ClientState, delivery: Delivery, values: Array) -> tuple[ClientState, MaskedValues]:
-    """Phase 3: open what the others sealed, and add every mask to the values [n_entries], noise included.
+    """SumPhase 3: open what the others sealed, and add every mask to the values [n_entries], noise included.
 
     y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv) mod 2^32 [bonawitz2017, Figure 4].
     """
-    expect_phase(state.phase, Phase.MASK)
+    expect_phase(state.phase, SumPhase.MASK)
     n = state.config.n_entries
     if np.shape(values) != (n,):
         raise ValueError(f"values have shape {np.shape(values)}, all agreed on ({n},).")
@@ -87,12 +87,12 @@ def mask_values(state: ClientState, delivery: Delivery, values: Array) -> tuple[
     others = [state.adverts[writer] for writer, _ in delivery.sealed]
     for other, mask in zip(others, pair_masks(_secret(state, "mask key"), others, state.digest, n), strict=True):
         words = apply_mask(words, mask, is_added=state.client_id < other.client_id)
-    return replace(state, phase=Phase.REVEAL, shares=shares), MaskedValues(state.client_id, words)
+    return replace(state, phase=SumPhase.REVEAL, shares=shares), MaskedValues(state.client_id, words)
 
 
 def reveal_shares(state: ClientState, survivors: Survivors) -> tuple[ClientState, Revealed]:
-    """Phase 4, once: of each client one share or the other, never both. Afterwards every secret is forgotten."""
-    expect_phase(state.phase, Phase.REVEAL)
+    """SumPhase 4, once: of each client one share or the other, never both. Afterwards every secret is forgotten."""
+    expect_phase(state.phase, SumPhase.REVEAL)
     alive = set(survivors.client_ids)
     if len(alive) != len(survivors.client_ids) or not alive <= set(state.shares) or state.client_id not in alive:
         raise ValueError("the survivors are not distinct clients that shared their secrets, this one among them.")
@@ -100,7 +100,7 @@ def reveal_shares(state: ClientState, survivors: Survivors) -> tuple[ClientState
         raise ValueError(f"{len(alive)} clients survived, the threshold is {state.config.threshold}: nothing revealed.")
     mask_shares = tuple((i, state.shares[i][0]) for i in sorted(alive))
     key_shares = tuple((i, state.shares[i][1]) for i in sorted(set(state.shares) - alive))
-    forgotten = replace(state, phase=Phase.DONE, entropy=b"", shares={})
+    forgotten = replace(state, phase=SumPhase.DONE, entropy=b"", shares={})
     return forgotten, Revealed(state.client_id, mask_shares, key_shares)
 
 

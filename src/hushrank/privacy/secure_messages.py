@@ -13,7 +13,7 @@ from hushrank.privacy.masks import agree, derive, expand_mask
 from hushrank.types import Array
 
 
-class Phase(IntEnum):
+class SumPhase(IntEnum):
     """What is answered next."""
 
     ADVERTISE = 1
@@ -149,6 +149,6 @@ def digest_of(config: SumConfig, roster: Roster) -> bytes:
     return hashlib.sha256(b"|".join([config.session, numbers, *lines])).digest()
 
 
-def expect_phase(phase: Phase, wanted: Phase) -> None:
+def expect_phase(phase: SumPhase, wanted: SumPhase) -> None:
     if phase != wanted:
         raise ValueError(f"the sum is in phase {phase.name.lower()}, a message of phase {wanted.name.lower()} came.")

@@ -14,11 +14,11 @@ from hushrank.privacy.secure_messages import (
     Advert,
     Delivery,
     MaskedValues,
-    Phase,
     Revealed,
     Roster,
     SealedShares,
     SumConfig,
+    SumPhase,
     Survivors,
     apply_mask,
     digest_of,
@@ -30,12 +30,12 @@ from hushrank.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class ServerState:
+class SumServer:
     """What the server remembers between messages."""
 
     config: SumConfig
     total: Array = field(repr=False)  # [n_entries] uint32, of the masked values so far
-    phase: Phase = Phase.ADVERTISE
+    phase: SumPhase = SumPhase.ADVERTISE
     adverts: Mapping[int, Advert] = field(default_factory=dict)
     sealed: Mapping[int, Mapping[int, bytes]] = field(default_factory=dict)  # {writer: {reader: bytes}}
     survivors: frozenset[int] = frozenset()
@@ -50,12 +50,12 @@ class SecureSum:
     client_ids: tuple[int, ...]  # the survivors
 
 
-def begin_server(config: SumConfig) -> ServerState:
-    return ServerState(config, np.zeros(config.n_entries, np.uint32))
+def begin_server(config: SumConfig) -> SumServer:
+    return SumServer(config, np.zeros(config.n_entries, np.uint32))
 
 
-def add_advert(state: ServerState, advert: Advert) -> ServerState:
-    expect_phase(state.phase, Phase.ADVERTISE)
+def add_advert(state: SumServer, advert: Advert) -> SumServer:
+    expect_phase(state.phase, SumPhase.ADVERTISE)
     _refuse_second(advert.client_id, state.adverts)
     if len(state.adverts) == state.config.n_clients:
         raise ValueError(f"{state.config.n_clients} clients advertised already, no more may take part.")
@@ -64,14 +64,14 @@ def add_advert(state: ServerState, advert: Advert) -> ServerState:
     return replace(state, adverts={**state.adverts, advert.client_id: advert})
 
 
-def close_adverts(state: ServerState) -> tuple[ServerState, Roster]:
-    expect_phase(state.phase, Phase.ADVERTISE)
+def close_adverts(state: SumServer) -> tuple[SumServer, Roster]:
+    expect_phase(state.phase, SumPhase.ADVERTISE)
     _need(len(state.adverts), state.config, "advertised")
-    return replace(state, phase=Phase.SHARE), _roster_of(state)
+    return replace(state, phase=SumPhase.SHARE), _roster_of(state)
 
 
-def add_shares(state: ServerState, shares: SealedShares) -> ServerState:
-    expect_phase(state.phase, Phase.SHARE)
+def add_shares(state: SumServer, shares: SealedShares) -> SumServer:
+    expect_phase(state.phase, SumPhase.SHARE)
     _refuse_second(shares.client_id, state.sealed)
     readers = [reader for reader, _ in shares.sealed]
     if shares.client_id not in state.adverts or sorted(readers) != sorted(set(state.adverts) - {shares.client_id}):
@@ -79,21 +79,21 @@ def add_shares(state: ServerState, shares: SealedShares) -> ServerState:
     return replace(state, sealed={**state.sealed, shares.client_id: dict(shares.sealed)})
 
 
-def close_shares(state: ServerState) -> tuple[ServerState, dict[int, Delivery]]:
+def close_shares(state: SumServer) -> tuple[SumServer, dict[int, Delivery]]:
     """What is to be delivered to each client that shared its secrets."""
-    expect_phase(state.phase, Phase.SHARE)
+    expect_phase(state.phase, SumPhase.SHARE)
     _need(len(state.sealed), state.config, "shared their secrets")
     deliveries = {
         reader: Delivery(tuple((w, state.sealed[w][reader]) for w in sorted(state.sealed) if w != reader))
         for reader in state.sealed
     }
     forwarded: dict[int, Mapping[int, bytes]] = {writer: {} for writer in state.sealed}
-    return replace(state, phase=Phase.MASK, sealed=forwarded), deliveries
+    return replace(state, phase=SumPhase.MASK, sealed=forwarded), deliveries
 
 
-def add_masked(state: ServerState, masked: MaskedValues) -> ServerState:
+def add_masked(state: SumServer, masked: MaskedValues) -> SumServer:
     """One vector is kept, whatever the number of clients."""
-    expect_phase(state.phase, Phase.MASK)
+    expect_phase(state.phase, SumPhase.MASK)
     _refuse_second(masked.client_id, state.survivors)
     if masked.client_id not in state.sealed:
         raise ValueError(f"client {masked.client_id} did not share its secrets: its masks could not be removed.")
@@ -102,14 +102,14 @@ def add_masked(state: ServerState, masked: MaskedValues) -> ServerState:
     return replace(state, total=state.total + masked.words, survivors=state.survivors | {masked.client_id})
 
 
-def close_masked(state: ServerState) -> tuple[ServerState, Survivors]:
-    expect_phase(state.phase, Phase.MASK)
+def close_masked(state: SumServer) -> tuple[SumServer, Survivors]:
+    expect_phase(state.phase, SumPhase.MASK)
     _need(len(state.survivors), state.config, "sent masked values")
-    return replace(state, phase=Phase.REVEAL), Survivors(tuple(sorted(state.survivors)))
+    return replace(state, phase=SumPhase.REVEAL), Survivors(tuple(sorted(state.survivors)))
 
 
-def add_revealed(state: ServerState, revealed: Revealed) -> ServerState:
-    expect_phase(state.phase, Phase.REVEAL)
+def add_revealed(state: SumServer, revealed: Revealed) -> SumServer:
+    expect_phase(state.phase, SumPhase.REVEAL)
     _refuse_second(revealed.client_id, state.revealed)
     asked = ([i for i, _ in revealed.mask_shares], [i for i, _ in revealed.key_shares])
     if revealed.client_id not in state.survivors or asked != (sorted(state.survivors), _silent(state)):
@@ -117,9 +117,9 @@ def add_revealed(state: ServerState, revealed: Revealed) -> ServerState:
     return replace(state, revealed={**state.revealed, revealed.client_id: revealed})
 
 
-def finish_sum(state: ServerState) -> tuple[ServerState, SecureSum]:
+def finish_sum(state: SumServer) -> tuple[SumServer, SecureSum]:
     """Remove the masks that are left: own masks of survivors, pair masks of the silent with each survivor."""
-    expect_phase(state.phase, Phase.REVEAL)
+    expect_phase(state.phase, SumPhase.REVEAL)
     _need(len(state.revealed), state.config, "revealed shares")
     roster, total, n = _roster_of(state), state.total, state.config.n_entries
     digest, places = digest_of(state.config, roster), {a.client_id: i + 1 for i, a in enumerate(roster.adverts)}
@@ -136,14 +136,14 @@ def finish_sum(state: ServerState) -> tuple[ServerState, SecureSum]:
         for other, mask in zip(others, pair_masks(secret, others, digest, n), strict=True):
             total = apply_mask(total, mask, is_added=silent < other.client_id)  # the survivor did the opposite
     decoded = decode_sum(total, state.config.encoding, n_summed=len(state.survivors))
-    return replace(state, phase=Phase.DONE, total=total), SecureSum(decoded, tuple(sorted(state.survivors)))
+    return replace(state, phase=SumPhase.DONE, total=total), SecureSum(decoded, tuple(sorted(state.survivors)))
 
 
-def _roster_of(state: ServerState) -> Roster:
+def _roster_of(state: SumServer) -> Roster:
     return Roster(tuple(state.adverts[i] for i in sorted(state.adverts)))
 
 
-def _silent(state: ServerState) -> list[int]:
+def _silent(state: SumServer) -> list[int]:
     """Clients whose pair masks are in the survivors' values, but who sent none."""
     return sorted(set(state.sealed) - state.survivors)
 

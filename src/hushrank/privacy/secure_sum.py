@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hushrank.privacy.secure_client import begin_client, mask_values, reveal_shares, share_secrets
-from hushrank.privacy.secure_messages import Phase, SumConfig
+from hushrank.privacy.secure_messages import SumConfig, SumPhase
 from hushrank.privacy.secure_server import (
     SecureSum,
     add_advert,
@@ -48,42 +48,42 @@ def run_secure_sum(
     config: SumConfig,
     *,
     entropy: Mapping[int, bytes],
-    lost: Mapping[int, Phase] | None = None,
-    watch: Callable[[Phase, Any], None] = lambda _, __: None,
+    lost: Mapping[int, SumPhase] | None = None,
+    watch: Callable[[SumPhase, Any], None] = lambda _, __: None,
 ) -> SecureSum:
     """The whole protocol: {client: values} and {client: 32 bytes} give the sum. For simulations, tests and benchmarks.
 
     lost: the phase from which on a client is silent. watch: hears (phase, message) after each step of a client and each
     closing of a phase, and (phase, None) after the server has added a message.
     """
-    last = {client_id: (lost or {}).get(client_id, Phase.DONE) for client_id in sorted(values)}
+    last = {client_id: (lost or {}).get(client_id, SumPhase.DONE) for client_id in sorted(values)}
     server, clients = begin_server(config), {}
-    for i in [i for i in last if last[i] > Phase.ADVERTISE]:
+    for i in [i for i in last if last[i] > SumPhase.ADVERTISE]:
         clients[i], advert = begin_client(config, i, entropy=entropy[i])
-        watch(Phase.ADVERTISE, advert)
+        watch(SumPhase.ADVERTISE, advert)
         server = add_advert(server, advert)
-        watch(Phase.ADVERTISE, None)
+        watch(SumPhase.ADVERTISE, None)
     server, roster = close_adverts(server)
-    watch(Phase.ADVERTISE, roster)
-    for i in [i for i in clients if last[i] > Phase.SHARE]:
+    watch(SumPhase.ADVERTISE, roster)
+    for i in [i for i in clients if last[i] > SumPhase.SHARE]:
         clients[i], shares = share_secrets(clients[i], roster)
-        watch(Phase.SHARE, shares)
+        watch(SumPhase.SHARE, shares)
         server = add_shares(server, shares)
-        watch(Phase.SHARE, None)
+        watch(SumPhase.SHARE, None)
     server, deliveries = close_shares(server)
-    watch(Phase.SHARE, deliveries)
-    for i in [i for i in deliveries if last[i] > Phase.MASK]:
+    watch(SumPhase.SHARE, deliveries)
+    for i in [i for i in deliveries if last[i] > SumPhase.MASK]:
         clients[i], masked = mask_values(clients[i], deliveries[i], values[i])
-        watch(Phase.MASK, masked)
+        watch(SumPhase.MASK, masked)
         server = add_masked(server, masked)
-        watch(Phase.MASK, None)
+        watch(SumPhase.MASK, None)
     server, survivors = close_masked(server)
-    watch(Phase.MASK, survivors)
-    for i in [i for i in survivors.client_ids if last[i] > Phase.REVEAL]:
+    watch(SumPhase.MASK, survivors)
+    for i in [i for i in survivors.client_ids if last[i] > SumPhase.REVEAL]:
         clients[i], revealed = reveal_shares(clients[i], survivors)
-        watch(Phase.REVEAL, revealed)
+        watch(SumPhase.REVEAL, revealed)
         server = add_revealed(server, revealed)
-        watch(Phase.REVEAL, None)
+        watch(SumPhase.REVEAL, None)
     _, total = finish_sum(server)
-    watch(Phase.REVEAL, total)
+    watch(SumPhase.REVEAL, total)
     return total

@@ -30,18 +30,18 @@ _REWARDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class Disclosure:
     """The words of the box."""
 
     promise: str  # in a sentence or two
     lines: tuple[tuple[str, str], ...]  # (who, what they learn)
 
 
-def who_learns(recipe: Recipe, method: Method) -> Learning:
+def who_learns(recipe: Recipe, method: Method) -> Disclosure:
     """The words for a recipe, and the mechanism it was resolved to."""
     if recipe.is_offline or recipe.is_central:
         seen = "relevance label" if recipe.is_offline else "click"
-        return Learning(
+        return Disclosure(
             f"No protection: one learner sees every query, document and {seen} (the baseline to compare with).",
             (
                 ("the learner", f"Every query, every document and every {seen} of everybody."),
@@ -50,10 +50,10 @@ def who_learns(recipe: Recipe, method: Method) -> Learning:
         )
     said = _of_messages(recipe, method)
     own = ("a client", "Its own searches and clicks, which never leave it, and the ranker of every round.")
-    return Learning(said.promise, (own, *said.lines, ("this run", _describe_run(recipe))))
+    return Disclosure(said.promise, (own, *said.lines, ("this run", _describe_run(recipe))))
 
 
-def _of_messages(recipe: Recipe, method: Method) -> Learning:
+def _of_messages(recipe: Recipe, method: Method) -> Disclosure:
     is_secure = method.secure_sum is not None
     if method.evolution is not None:
         return _of_rewards(recipe, method.evolution, n=max(method.population.interactions))
@@ -65,10 +65,10 @@ def _of_messages(recipe: Recipe, method: Method) -> Learning:
     return _of_updates(method.population.cohort_size, is_secure=is_secure)
 
 
-def _of_updates(n_clients: int, *, is_secure: bool) -> Learning:
+def _of_updates(n_clients: int, *, is_secure: bool) -> Disclosure:
     others = ("everybody else", _describe_mean(n_clients))
     if is_secure:
-        return Learning(
+        return Disclosure(
             f"No guarantee in numbers, but nobody sees a single update. {_STAYS}; the server learns their sum.",
             (("the server", f"{_MASKED} The sum carries no noise: the fewer clients, the more it says."), others),
         )
@@ -76,18 +76,18 @@ def _of_updates(n_clients: int, *, is_secure: bool) -> Learning:
         "Every client's update as it is, how many searches are behind it, and who sent it. Whoever also knows the "
         "documents can work out queries and clicks from it: of a linear ranker and one search nearly all."
     )
-    return Learning(
+    return Disclosure(
         f"No guarantee. {_STAYS}, but the server sees every client's update as it is.", (("the server", seen), others)
     )
 
 
-def _of_published_noise(noise: PaperNoise, *, n_params: int, is_secure: bool) -> Learning:
+def _of_published_noise(noise: PaperNoise, *, n_params: int, is_secure: bool) -> Disclosure:
     seen = (
         "Every client's weights with its share of the noise, how many searches are behind them, and who sent them. "
         f"{_describe_share(noise.n_clients)}"
     )
     against = "" if is_secure else ", and none against the server"
-    return Learning(
+    return Disclosure(
         f"A weaker promise than the stated epsilon {noise.epsilon:g}{against}. {_STAYS}; the sum of a round carries "
         "the published noise.",
         (
@@ -98,16 +98,16 @@ def _of_published_noise(noise: PaperNoise, *, n_params: int, is_secure: bool) ->
     )
 
 
-def _of_sound_noise(noise: NoisySum, promise: dict[str, Any], *, is_secure: bool) -> Learning:
+def _of_sound_noise(noise: NoisySum, promise: dict[str, Any], *, is_secure: bool) -> Disclosure:
     guarantee = ("guarantee", _sentence(promise["guarantee"]))
     if noise.noise_multiplier == 0:
         seen = _MASKED if is_secure else "Every client's clipped update, without noise, and who sent it."
         others = ("everybody else", "The new ranker of every round, without noise.")
         without = f"No guarantee: updates are clipped, but carry no noise. {_STAYS}."
-        return Learning(without, (("the server", seen), others, guarantee))
+        return Disclosure(without, (("the server", seen), others, guarantee))
     against, seen = _describe_server(noise, is_secure=is_secure)
     slack = f" (delta {promise['delta']:g})" if promise["delta"] else ""
-    return Learning(
+    return Disclosure(
         f"One client's whole history is protected over all {promise['rounds']} rounds, epsilon "
         f"{promise['epsilon']:.4g}{slack}, against {against}. {_STAYS}.",
         (
@@ -133,7 +133,7 @@ def _describe_server(noise: NoisySum, *, is_secure: bool) -> tuple[str, str]:
     return "everybody who sees only sums, which the server does not", seen
 
 
-def _of_rewards(recipe: Recipe, evolution: Evolution, *, n: int) -> Learning:
+def _of_rewards(recipe: Recipe, evolution: Evolution, *, n: int) -> Disclosure:
     n_values = len(evolution.finite.values)
     epsilon = epsilon_bound(evolution.p, n_values)
     told = f"{_REWARDS.get(evolution.reward, 'how good the lists were')} ({evolution.reward})"
@@ -151,7 +151,7 @@ def _of_rewards(recipe: Recipe, evolution: Evolution, *, n: int) -> Learning:
         f"Of every client a seed and {mean}: {told}, {truth}; and who sent them. Which list a query would have shown "
         "follows from the seed; which query it was does not."
     )
-    return Learning(
+    return Disclosure(
         promise,
         (
             ("the server", seen),

@@ -24,7 +24,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GridPoint:
     """One recipe of a grid."""
 
     label: str  # what is special about it, such as server_rate=10
@@ -37,7 +37,7 @@ class Point:
         return f"{_NO_FILE_NAME.sub('_', self.label)[:60].strip('_')}-{hash_recipe(self.recipe)}"
 
 
-def expand(grid: Grid) -> list[Point]:
+def expand(grid: Grid) -> list[GridPoint]:
     """The points, the last axis fastest. A key that does not exist or a value that cannot be is refused here."""
     keys = [key for key, _ in grid.axes]
     points = []
@@ -45,12 +45,12 @@ def expand(grid: Grid) -> list[Point]:
         for values in product(*(values for _, values in grid.axes)):
             settings = {**dict(case), **dict(zip(keys, values, strict=True))}
             label = " ".join(f"{key}={_in_words(value)}" for key, value in settings.items()) or grid.recipe.recipe
-            points.append(Point(label, settings, change_recipe(grid.recipe, settings)))
+            points.append(GridPoint(label, settings, change_recipe(grid.recipe, settings)))
     _refuse_repeats(points)
     return points
 
 
-def _refuse_repeats(points: list[Point]) -> None:
+def _refuse_repeats(points: list[GridPoint]) -> None:
     seen: dict[str, str] = {}
     for point in points:
         before = seen.setdefault(hash_recipe(point.recipe), point.label)

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from math import isfinite
 
 from hushrank.look.numbers import align_spreads, format_count, format_spread
-from hushrank.report.markup import Cell
+from hushrank.report.markup import TableCell
 
 VALUES_NOTE = "Values are those of folds and repeats; ± is their standard deviation, where there are several."
 
 
-def spread_cells(found: Sequence[tuple[float | None, float | None]]) -> list[Cell]:
+def spread_cells(found: Sequence[tuple[float | None, float | None]]) -> list[TableCell]:
     """A column of means with their standard deviations, points below each other."""
     texts = align_spreads([format_spread(mean, std) for mean, std in found])
     return [
-        Cell(text, value=known(mean), std=known(std) if known(mean) is not None else None, style="number")
+        TableCell(text, value=known(mean), std=known(std) if known(mean) is not None else None, style="number")
         for text, (mean, std) in zip(texts, found, strict=True)
     ]
 
 
-def count_cell(n: float | None) -> Cell:
+def count_cell(n: float | None) -> TableCell:
     """A whole number."""
-    return Cell(format_count(n), value=n, style="number")
+    return TableCell(format_count(n), value=n, style="number")
 
 
 def known(number: float | None) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hushrank.look.numbers import NOT_KNOWN, format_bytes, format_count, format_seconds
-from hushrank.report.markup import Cell, definition_list, paragraph, section, table
+from hushrank.report.markup import TableCell, definition_list, paragraph, section, table
 from hushrank.report.summary import RunSummary
 from hushrank.report.wording import n_rankers
 
@@ -27,9 +27,9 @@ def cost_section(runs: Sequence[RunSummary], labels: Sequence[str], *, title: st
     note = _explain(runs)
     if len(runs) == 1:
         return section(title, definition_list([(amount.name, amount.texts[0]) for amount in amounts]), note)
-    headings = [Cell("run"), *(Cell(amount.name, style="number", unit=amount.unit) for amount in amounts)]
+    headings = [TableCell("run"), *(TableCell(amount.name, style="number", unit=amount.unit) for amount in amounts)]
     rows = [
-        [Cell(label), *(Cell(amount.texts[i], value=amount.values[i], style="number") for amount in amounts)]
+        [TableCell(label), *(TableCell(amount.texts[i], value=amount.values[i], style="number") for amount in amounts)]
         for i, label in enumerate(labels)
     ]
     return section(title, table(headings, rows, label=title, has_tools=True), note) if runs else ""

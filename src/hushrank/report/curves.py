@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from hushrank.look.chart import ChartText, Line, Reference, line_chart
 from hushrank.look.numbers import format_count, format_spread
-from hushrank.report.markup import Cell, csv_link, disclosure, paragraph, table
+from hushrank.report.markup import TableCell, csv_link, disclosure, paragraph, table
 from hushrank.report.summary import Measurement, RunSummary
 from hushrank.report.wording import OFFLINE, ONLINE
 
@@ -18,7 +18,7 @@ MAX_LINES = 8  # per chart; more cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """Where a run stood after some interactions."""
 
     round: int
@@ -29,7 +29,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedValue:
     """A value from a paper, to stand beside ours."""
 
     label: str
@@ -58,7 +58,7 @@ CURVES = (
 )
 
 
-def curve_points(measurements: Sequence[Measurement], *, click: str, metric: str) -> tuple[Point, ...]:
+def curve_points(measurements: Sequence[Measurement], *, click: str, metric: str) -> tuple[CurvePoint, ...]:
     """Mean and standard deviation over folds and repeats at each measured round, in order of rounds."""
     by_round: dict[int, list[Measurement]] = {}
     for found in measurements:
@@ -67,7 +67,7 @@ def curve_points(measurements: Sequence[Measurement], *, click: str, metric: str
     return tuple(_point(n, by_round[n]) for n in sorted(by_round))
 
 
-def thin(points: Sequence[Point], *, n: int = MAX_POINTS) -> tuple[Point, ...]:
+def thin(points: Sequence[CurvePoint], *, n: int = MAX_POINTS) -> tuple[CurvePoint, ...]:
     """At most n points at even distances, with the first and the last."""
     if len(points) <= n:
         return tuple(points)
@@ -80,7 +80,7 @@ def drawn_runs(runs: Sequence[RunSummary], *, n: int = MAX_LINES) -> list[int]:
     return sorted([0, *best[: n - 1]]) if runs else []
 
 
-def references_for(published: Sequence[Published], *, metric: str, click: str) -> tuple[Reference, ...]:
+def references_for(published: Sequence[PublishedValue], *, metric: str, click: str) -> tuple[Reference, ...]:
     """The published values that belong into one chart.
 
     Why: a published online value is a discounted sum over rounds, and the chart shows means; it belongs into none.
@@ -126,9 +126,9 @@ def _final_quality(run: RunSummary) -> float:
     return fmean(finite) if finite else -inf
 
 
-def _point(round_number: int, found: Sequence[Measurement]) -> Point:
+def _point(round_number: int, found: Sequence[Measurement]) -> CurvePoint:
     values = [m.value for m in found if isfinite(m.value)]
-    return Point(
+    return CurvePoint(
         round_number,
         fmean(m.interactions for m in found),
         fmean(values) if values else nan,
@@ -137,7 +137,7 @@ def _point(round_number: int, found: Sequence[Measurement]) -> Point:
     )
 
 
-def _line(label: str, points: Sequence[Point]) -> Line:
+def _line(label: str, points: Sequence[CurvePoint]) -> Line:
     return Line(
         label,
         tuple(point.interactions for point in points),
@@ -147,18 +147,20 @@ def _line(label: str, points: Sequence[Point]) -> Line:
 
 
 def _numbers(
-    labels: Sequence[str], shown: Sequence[Sequence[Point]], kind: CurveKind, *, click: str, is_thinned: bool
+    labels: Sequence[str], shown: Sequence[Sequence[CurvePoint]], kind: CurveKind, *, click: str, is_thinned: bool
 ) -> str:
     rows = [(label, point) for label, points in zip(labels, shown, strict=True) for point in points]
     mean = "mean ± std" if any(point.std is not None for _, point in rows) else "value"
-    headings = [Cell("run")] + [Cell(text, style="number") for text in ("round", "interactions", mean, "runs")]
+    headings = [TableCell("run")] + [
+        TableCell(text, style="number") for text in ("round", "interactions", mean, "runs")
+    ]
     cells = [
         [
-            Cell(label),
-            Cell(format_count(point.round), style="number"),
-            Cell(format_count(point.interactions), style="number"),
-            Cell(format_spread(point.mean, point.std), style="number"),
-            Cell(str(point.n), style="number"),
+            TableCell(label),
+            TableCell(format_count(point.round), style="number"),
+            TableCell(format_count(point.interactions), style="number"),
+            TableCell(format_spread(point.mean, point.std), style="number"),
+            TableCell(str(point.n), style="number"),
         ]
         for label, point in rows
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hushrank.look.numbers import format_p, format_signed, spread_decimals
 from hushrank.metrics.significance import Comparison, bonferroni, paired_t_test
-from hushrank.report.markup import Cell, paragraph, table
+from hushrank.report.markup import TableCell, paragraph, table
 from hushrank.report.summary import RunSummary
 from hushrank.report.wording import OFFLINE, ONLINE, click_models, count_text, metric_text, some_of
 
@@ -47,13 +47,13 @@ def compare_with_first(runs: Sequence[RunSummary], labels: Sequence[str]) -> str
     rows = [_row(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
     parts = [paragraph(text, style="note") for text in _not_tested(found)]
     if rows:
-        headings = [Cell("run"), Cell("user"), Cell("measure"), *_HEADINGS, Cell("verdict")]
+        headings = [TableCell("run"), TableCell("user"), TableCell("measure"), *_HEADINGS, TableCell("verdict")]
         shown = table(headings, rows, label="Differences", has_tools=True)
         parts = [paragraph(_explain(labels[0], len(rows))), shown, *parts]
     return "".join(parts)
 
 
-_HEADINGS = [Cell(text, style="number") for text in ("difference", "95 % interval", "p", "p, corrected")]
+_HEADINGS = [TableCell(text, style="number") for text in ("difference", "95 % interval", "p", "p, corrected")]
 
 
 def _not_tested(found: Sequence[Difference]) -> list[str]:
@@ -92,19 +92,19 @@ def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metr
     return Difference(label, click, metric, found, "")
 
 
-def _row(difference: Difference, found: Comparison, adjusted: float) -> list[Cell]:
+def _row(difference: Difference, found: Comparison, adjusted: float) -> list[TableCell]:
     low, high = found.interval
     decimals = spread_decimals((high - low) / 2)
     verdict = "no difference shown" if adjusted >= LEVEL else "higher" if found.mean_difference > 0 else "lower"
     interval = f"{format_signed(low, decimals=decimals)} to {format_signed(high, decimals=decimals)}"
     difference_text = format_signed(found.mean_difference, decimals=decimals)
     return [
-        Cell(difference.label),
-        Cell(difference.click),
-        Cell(metric_text(difference.metric)),
-        Cell(difference_text, value=found.mean_difference, style="number"),
-        Cell(interval, style="number"),
-        Cell(format_p(found.p), value=found.p, style="number"),
-        Cell(format_p(adjusted), value=adjusted, style="number"),
-        Cell(verdict),
+        TableCell(difference.label),
+        TableCell(difference.click),
+        TableCell(metric_text(difference.metric)),
+        TableCell(difference_text, value=found.mean_difference, style="number"),
+        TableCell(interval, style="number"),
+        TableCell(format_p(found.p), value=found.p, style="number"),
+        TableCell(format_p(adjusted), value=adjusted, style="number"),
+        TableCell(verdict),
     ]

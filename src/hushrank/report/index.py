@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushrank.report.cells import count_cell
-from hushrank.report.markup import Cell, grouped_table, paragraph, relative_link, section
+from hushrank.report.markup import TableCell, grouped_table, paragraph, relative_link, section
 from hushrank.report.reproduction_summary import findings_text
 from hushrank.report.shell import render_page, write_page
 from hushrank.report.terminal import Column, plain_table, rich_table
@@ -102,14 +102,14 @@ def outcome(lines: Sequence[IndexLine]) -> str:
 
 
 _HEADINGS = (
-    Cell("result"),
-    Cell("held", style="number slim"),
-    Cell("not held", style="number slim"),
-    Cell("not run", style="number slim"),
-    Cell("what it shows"),
-    Cell("data"),
-    Cell("state"),
-    Cell("when"),
+    TableCell("result"),
+    TableCell("held", style="number slim"),
+    TableCell("not held", style="number slim"),
+    TableCell("not run", style="number slim"),
+    TableCell("what it shows"),
+    TableCell("data"),
+    TableCell("state"),
+    TableCell("when"),
 )
 _COLUMNS = (
     Column("name"),
@@ -122,13 +122,13 @@ _COLUMNS = (
 )
 
 
-def _cells(line: IndexLine) -> list[Cell]:
+def _cells(line: IndexLine) -> list[TableCell]:
     return [
-        Cell(line.number, note=line.name, copy=line.name, href=relative_link(line.page) if line.page else ""),
+        TableCell(line.number, note=line.name, copy=line.name, href=relative_link(line.page) if line.page else ""),
         *(count_cell(count) for count in _counts(line)),
-        Cell(line.shows),
-        Cell(line.data_text),
-        Cell(line.state),
+        TableCell(line.shows),
+        TableCell(line.data_text),
+        TableCell(line.state),
         _when(line),
     ]
 
@@ -137,17 +137,17 @@ def _counts(line: IndexLine) -> tuple[int | None, int | None, int | None]:
     return (line.held, line.not_held, line.not_run) if line.is_run else (None, None, None)
 
 
-def _when(line: IndexLine) -> Cell:
+def _when(line: IndexLine) -> TableCell:
     """Sorted by time; the exact one without the script, and on hover with it."""
     if not line.when:
-        return Cell("")
+        return TableCell("")
     try:
         moment = datetime.fromisoformat(line.when)
     except ValueError:
-        return Cell(line.when)
+        return TableCell(line.when)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     iso = moment.isoformat(timespec="seconds")
-    return Cell(date_text(iso), value=moment.timestamp(), moment=iso, copy=iso)
+    return TableCell(date_text(iso), value=moment.timestamp(), moment=iso, copy=iso)
 
 
 def _note(lines: Sequence[IndexLine]) -> str:

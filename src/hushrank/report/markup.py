@@ -13,7 +13,7 @@ _TALL = 24  # rows above which a table without groups scrolls below its headings
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One cell of a table."""
 
     text: str
@@ -39,7 +39,12 @@ def paragraph(text: str, *, style: str = "") -> str:
 
 
 def table(
-    headings: Sequence[Cell], rows: Iterable[Sequence[Cell]], *, label: str, has_tools: bool = False, style: str = ""
+    headings: Sequence[TableCell],
+    rows: Iterable[Sequence[TableCell]],
+    *,
+    label: str,
+    has_tools: bool = False,
+    style: str = "",
 ) -> str:
     """A table in its own scroll box; the first cell of each row is that row's heading.
 
@@ -49,8 +54,8 @@ def table(
 
 
 def grouped_table(
-    headings: Sequence[Cell],
-    groups: Sequence[tuple[str, Sequence[Sequence[Cell]]]],
+    headings: Sequence[TableCell],
+    groups: Sequence[tuple[str, Sequence[Sequence[TableCell]]]],
     *,
     label: str,
     has_tools: bool = False,
@@ -108,22 +113,22 @@ def _tools(n_rows: int) -> str:
     return "".join(mark for mark, more_than in marks if n_rows > more_than)
 
 
-def _group(title: str, rows: Sequence[Sequence[Cell]], *, n_columns: int) -> str:
+def _group(title: str, rows: Sequence[Sequence[TableCell]], *, n_columns: int) -> str:
     head = f'<tr class="group"><th colspan="{n_columns}" scope="rowgroup"><span>{escape(title)}</span></th></tr>'
     return f"<tbody>{head if title else ''}{''.join(f'<tr>{_row(cells)}</tr>' for cells in rows)}</tbody>"
 
 
-def _row(cells: Sequence[Cell]) -> str:
+def _row(cells: Sequence[TableCell]) -> str:
     first, *rest = cells
     return _cell(first, "th", ' scope="row"') + "".join(_cell(cell, "td") for cell in rest)
 
 
-def _cell(cell: Cell, tag: str, scope: str = "") -> str:
+def _cell(cell: TableCell, tag: str, scope: str = "") -> str:
     style = f"{cell.style} long" if len(cell.text) > _LONG else cell.style
     return f"<{tag}{scope}{_class(style.strip())}{_facts(cell)}>{_content(cell)}</{tag}>"
 
 
-def _content(cell: Cell) -> str:
+def _content(cell: TableCell) -> str:
     text = escape(cell.text)
     if cell.moment:
         text = f'<time datetime="{escape(cell.moment)}" data-ago>{text}</time>'
@@ -131,7 +136,7 @@ def _content(cell: Cell) -> str:
     return (f'<a href="{escape(cell.href)}">{text}</a>' if cell.href else text) + note
 
 
-def _facts(cell: Cell) -> str:
+def _facts(cell: TableCell) -> str:
     """What the scripts need to know about a cell."""
     facts = {"value": cell.value, "std": cell.std, "unit": cell.unit or None, "copy": cell.copy}
     return "".join(f' data-{name}="{escape(str(fact))}"' for name, fact in facts.items() if fact is not None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hushrank.report.cost import cost_section
-from hushrank.report.curves import Published
+from hushrank.report.curves import PublishedValue
 from hushrank.report.sections import (
     curve_section,
     difference_section,
@@ -20,7 +20,7 @@ from hushrank.report.summary import RunSummary
 from hushrank.report.wording import date_text, run_labels, summary_sentences, title
 
 
-def render_report(runs: Sequence[RunSummary], *, references: Sequence[Published] = ()) -> str:
+def render_report(runs: Sequence[RunSummary], *, references: Sequence[PublishedValue] = ()) -> str:
     """HTML of one run, or of several compared; the first is the one that others are compared with.
 
     `references` are published values, drawn as thin lines in the charts that they belong to.
@@ -46,6 +46,6 @@ def render_report(runs: Sequence[RunSummary], *, references: Sequence[Published]
     )
 
 
-def write_report(runs: Sequence[RunSummary], path: Path, *, references: Sequence[Published] = ()) -> Path:
+def write_report(runs: Sequence[RunSummary], path: Path, *, references: Sequence[PublishedValue] = ()) -> Path:
     """Write the report to a file and say where it is."""
     return write_page(render_report(runs, references=references), path)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hushrank.look.numbers import format_p, format_seconds, format_signed, format_value, spread_decimals
 from hushrank.report.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.report.cost import cost_section
-from hushrank.report.curves import Published
-from hushrank.report.markup import Cell, disclosure, paragraph, relative_link, section, table
+from hushrank.report.curves import PublishedValue
+from hushrank.report.markup import TableCell, disclosure, paragraph, relative_link, section, table
 from hushrank.report.reproduction_summary import (
     VERDICTS,
     Finding,
@@ -118,7 +118,7 @@ def rows_section(found: ReproductionSummary) -> str:
     elif found.stand_ins:
         sets = join_words(list(dict.fromkeys(real_name(data.wanted) for data in found.stand_ins)))
         notes.append(
-            f"Published values are for the real {sets}, ours for the stand-in: a difference is to be expected."
+            f"PublishedValue values are for the real {sets}, ours for the stand-in: a difference is to be expected."
         )
     return section("Ours and the published", shown, paragraph(" ".join(notes), style="note"))
 
@@ -137,7 +137,7 @@ def curves_section(found: ReproductionSummary, runs: Sequence[RunSummary]) -> st
     return "".join(parts)
 
 
-def published_lines(found: ReproductionSummary, *, data: str | None = None) -> tuple[list[Published], int]:
+def published_lines(found: ReproductionSummary, *, data: str | None = None) -> tuple[list[PublishedValue], int]:
     """The published values on one data set that belong into its charts, a few for each user, and how many do not fit.
 
     Rows with the same value share a line.
@@ -152,7 +152,7 @@ def published_lines(found: ReproductionSummary, *, data: str | None = None) -> t
             text = cell_text(row, keys, names=_HEADINGS)
             cells.setdefault(row.click, {}).setdefault(row.published, []).append(text)
     lines = [
-        Published(f"published {some_of([text for text in texts if text], n=1)}".strip(), value, OFFLINE, click)
+        PublishedValue(f"published {some_of([text for text in texts if text], n=1)}".strip(), value, OFFLINE, click)
         for click, by_value in cells.items()
         for value, texts in list(by_value.items())[:MAX_REFERENCES]
     ]
@@ -203,41 +203,41 @@ def _p_text(finding: Finding) -> str:
     return f"p {text}." if text.startswith("<") else f"p = {text}."
 
 
-def _row_cells(found: ReproductionSummary) -> tuple[list[Cell], list[list[Cell]]]:
+def _row_cells(found: ReproductionSummary) -> tuple[list[TableCell], list[list[TableCell]]]:
     keys, decimals = _columns(found.rows), published_decimals(found.rows)
     has_metrics, has_reasons = len({row.metric for row in found.rows}) > 1, any(row.why for row in found.rows)
     ours = spread_cells([(row.ours, row.std) for row in found.rows])
-    headings = [Cell(_HEADINGS.get(key, key.replace("_", " "))) for key in keys]
-    headings += [Cell("measure")] if has_metrics else []
+    headings = [TableCell(_HEADINGS.get(key, key.replace("_", " "))) for key in keys]
+    headings += [TableCell("measure")] if has_metrics else []
     what = "" if has_metrics else f", {metric_text(found.rows[0].metric)}"
-    headings += [Cell(f"ours{what}", style="number"), Cell("values", style="number slim")]
+    headings += [TableCell(f"ours{what}", style="number"), TableCell("values", style="number slim")]
     is_printed = any(row.published is not None for row in found.rows)
-    headings += [Cell(text, style="number") for text in ("published", "difference") if is_printed]
+    headings += [TableCell(text, style="number") for text in ("published", "difference") if is_printed]
     rows = [
         [
             *(_setting_cell(row, key) for key in keys),
-            *([Cell(metric_text(row.metric))] if has_metrics else []),
+            *([TableCell(metric_text(row.metric))] if has_metrics else []),
             ours[i],
             count_cell(row.n if row.ours is not None else None),
             *(_published_cells(row, decimals) if is_printed else ()),
-            *([Cell(row.why)] if has_reasons else []),
+            *([TableCell(row.why)] if has_reasons else []),
         ]
         for i, row in enumerate(found.rows)
     ]
-    return [*headings, *([Cell("why there is none")] if has_reasons else [])], rows
+    return [*headings, *([TableCell("why there is none")] if has_reasons else [])], rows
 
 
-def _setting_cell(row: Row, key: str) -> Cell:
+def _setting_cell(row: Row, key: str) -> TableCell:
     value = row.cell.get(key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(
+    return TableCell(
         "" if value is None else setting_text(value), value=float(value) if is_number and value is not None else None
     )
 
 
-def _published_cells(row: Row, decimals: int) -> tuple[Cell, Cell]:
-    published = Cell(format_value(row.published, decimals=decimals), value=row.published, style="number")
-    return published, Cell(_difference_text(row, decimals), value=row.difference, style="number")
+def _published_cells(row: Row, decimals: int) -> tuple[TableCell, TableCell]:
+    published = TableCell(format_value(row.published, decimals=decimals), value=row.published, style="number")
+    return published, TableCell(_difference_text(row, decimals), value=row.difference, style="number")
 
 
 def _difference_text(row: Row, decimals: int) -> str:

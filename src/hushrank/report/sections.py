@@ -7,9 +7,9 @@ from html import escape
 
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.report.cells import spread_cells
-from hushrank.report.curves import CURVES, Published, curve_figure, drawn_runs, references_for
+from hushrank.report.curves import CURVES, PublishedValue, curve_figure, drawn_runs, references_for
 from hushrank.report.differences import compare_with_first
-from hushrank.report.markup import Cell, aside, csv_link, definition_list, disclosure, paragraph, section, table
+from hushrank.report.markup import TableCell, aside, csv_link, definition_list, disclosure, paragraph, section, table
 from hushrank.report.shell import keep_powers_whole
 from hushrank.report.side_by_side import side_by_side
 from hushrank.report.summary import Metric, RunSummary
@@ -38,7 +38,7 @@ def curve_section(
     runs: Sequence[RunSummary],
     labels: Sequence[str],
     *,
-    references: Sequence[Published] = (),
+    references: Sequence[PublishedValue] = (),
     title: str = "Learning curves",
     name: str = "curve",
     remark: str = "",
@@ -116,15 +116,20 @@ def _run_click_rows(runs: Sequence[RunSummary], labels: Sequence[str]) -> _Rows:
 def _metric_table(rows: _Rows, columns: Sequence[tuple[str, str]], counts: Sequence[str], *, label: str) -> str:
     present = [(name, text) for name, text in columns if any(name in named for _, _, named in rows)]
     cells = {name: _metric_cells([named.get(name) for _, _, named in rows]) for name, _ in present}
-    headings = [Cell("run"), Cell("user"), *(Cell(text, style="number") for _, text in present), Cell("over")]
+    headings = [
+        TableCell("run"),
+        TableCell("user"),
+        *(TableCell(text, style="number") for _, text in present),
+        TableCell("over"),
+    ]
     body = [
-        [Cell(run), Cell(click), *(cells[name][i] for name, _ in present), Cell(counts[i])]
+        [TableCell(run), TableCell(click), *(cells[name][i] for name, _ in present), TableCell(counts[i])]
         for i, (run, click, _) in enumerate(rows)
     ]
     return table(headings, body, label=label, has_tools=True)
 
 
-def _metric_cells(metrics: Sequence[Metric | None]) -> list[Cell]:
+def _metric_cells(metrics: Sequence[Metric | None]) -> list[TableCell]:
     return spread_cells([(m.mean, m.std) if m else (None, None) for m in metrics])
 
 
@@ -160,14 +165,14 @@ def _result_csv(rows: _Rows) -> str:
     return csv_link(lines, file_name="results.csv", text="Save every single result as CSV")
 
 
-def _curve_note(runs: Sequence[RunSummary], references: Sequence[Published]) -> str:
+def _curve_note(runs: Sequence[RunSummary], references: Sequence[PublishedValue]) -> str:
     text = "In pairs: the ranker on test queries, and the lists that people were shown while it learnt."
     if any(metric.std is not None for run in runs for named in run.metrics.values() for metric in named.values()):
         text += " The band is one standard deviation over folds and repeats to each side."
     if references_for(references, metric=OFFLINE, click="") or any(p.click and p.metric == OFFLINE for p in references):
         text += " Dotted lines are published values."
     if any(p.metric == ONLINE for p in references):
-        text += " Published online values are sums over rounds and therefore not drawn."
+        text += " PublishedValue online values are sums over rounds and therefore not drawn."
     return text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hushrank.report.cells import known
-from hushrank.report.markup import Cell, definition_list, disclosure, paragraph, table
+from hushrank.report.markup import TableCell, definition_list, disclosure, paragraph, table
 from hushrank.report.wording import setting_text
 
 _MAX_COLUMNS = 6  # runs that stand beside each other; more stand below each other, where a reader can filter them
@@ -28,22 +28,22 @@ def side_by_side(facts: Sequence[Mapping[str, Any]], labels: Sequence[str], noun
     return [*parts, disclosure(f"{len(same)} that all runs share", shared)] if same else parts
 
 
-def _difference_table(differing: Mapping[str, Sequence[Cell]], labels: Sequence[str], noun: str) -> str:
+def _difference_table(differing: Mapping[str, Sequence[TableCell]], labels: Sequence[str], noun: str) -> str:
     """A row per key; for many runs a row per run."""
     name = f"{noun}s that differ"
     if len(labels) <= _MAX_COLUMNS:
-        rows = [[Cell(key, style="code"), *cells] for key, cells in differing.items()]
-        return table([Cell(noun), *(Cell(label) for label in labels)], rows, label=name, has_tools=True)
-    rows = [[Cell(label), *(cells[i] for cells in differing.values())] for i, label in enumerate(labels)]
-    return table([Cell("run"), *(Cell(key) for key in differing)], rows, label=name, has_tools=True)
+        rows = [[TableCell(key, style="code"), *cells] for key, cells in differing.items()]
+        return table([TableCell(noun), *(TableCell(label) for label in labels)], rows, label=name, has_tools=True)
+    rows = [[TableCell(label), *(cells[i] for cells in differing.values())] for i, label in enumerate(labels)]
+    return table([TableCell("run"), *(TableCell(key) for key in differing)], rows, label=name, has_tools=True)
 
 
-def _marked(texts: Sequence[str]) -> list[Cell]:
+def _marked(texts: Sequence[str]) -> list[TableCell]:
     """Values unlike the first are marked; what is copied is the value alone."""
     return [
-        Cell(f"≠ {text}", style="code differs", value=_number(text), copy=text)
+        TableCell(f"≠ {text}", style="code differs", value=_number(text), copy=text)
         if text != texts[0]
-        else Cell(text, style="code", value=_number(text), copy=text)
+        else TableCell(text, style="code", value=_number(text), copy=text)
         for text in texts
     ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushrank.report.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.report.markup import (
-    Cell,
+    TableCell,
     definition_list,
     disclosure,
     paragraph,
@@ -19,7 +19,7 @@ from hushrank.report.markup import (
 from hushrank.report.shell import render_page, write_page
 from hushrank.report.sweep_chart import chart_section
 from hushrank.report.sweep_summary import (
-    Quality,
+    MeanQuality,
     SweepRun,
     SweepSummary,
     axis_text,
@@ -91,10 +91,10 @@ def selected_section(sweep: SweepSummary) -> str:
         return section("Chosen settings", paragraph(_why(sweep)), paragraph(text, style="empty"))
     columns = [spread_cells([_pair(s.metrics.get(name)) for s in sweep.selected]) for name in METRICS]
     rows = [
-        [Cell(s.click), columns[0][i], Cell(chosen_text(s)), *(c[i] for c in columns[1:]), _n_cell(s.metrics)]
+        [TableCell(s.click), columns[0][i], TableCell(chosen_text(s)), *(c[i] for c in columns[1:]), _n_cell(s.metrics)]
         for i, s in enumerate(sweep.selected)
     ]
-    headings = [Cell("user"), _METRIC_HEADINGS[0], Cell("chosen"), *_METRIC_HEADINGS[1:], _N_HEADING]
+    headings = [TableCell("user"), _METRIC_HEADINGS[0], TableCell("chosen"), *_METRIC_HEADINGS[1:], _N_HEADING]
     chosen = table(headings, rows, label="Chosen settings", has_tools=True)
     return section("Chosen settings", paragraph(_why(sweep)), chosen, disclosure("Fold by fold", _fold_table(sweep)))
 
@@ -114,15 +114,20 @@ def runs_section(sweep: SweepSummary) -> str:
     keys = setting_keys(sweep)
     has_states = bool(sweep.in_state("failed") or sweep.in_state("waiting"))
     rows = [
-        [Cell(click), *(column[i] for column in columns), _n_cell(named[i]), *([Cell(run.state)] if has_states else [])]
+        [
+            TableCell(click),
+            *(column[i] for column in columns),
+            _n_cell(named[i]),
+            *([TableCell(run.state)] if has_states else []),
+        ]
         for i, (run, click) in enumerate(pairs)
     ]
-    headings = [Cell("user"), *_METRIC_HEADINGS, _N_HEADING, *([Cell("state")] if has_states else [])]
+    headings = [TableCell("user"), *_METRIC_HEADINGS, _N_HEADING, *([TableCell("state")] if has_states else [])]
     if len(keys) == 1:  # the name says it all
-        headings = [Cell("run"), *headings]
+        headings = [TableCell("run"), *headings]
         rows = [[_run_cell(run), *row] for (run, _), row in zip(pairs, rows, strict=True)]
     else:
-        headings = [*(Cell(key) for key in keys), *headings, Cell("run")]
+        headings = [*(TableCell(key) for key in keys), *headings, TableCell("run")]
         rows = [
             [*(_setting_cell(run, key) for key in keys), *row, _run_cell(run, text="report")]
             for (run, _), row in zip(pairs, rows, strict=True)
@@ -137,8 +142,8 @@ def failed_section(sweep: SweepSummary) -> str:
     failed, waiting = sweep.in_state("failed"), sweep.in_state("waiting")
     if not failed and not waiting:
         return ""
-    rows = [[Cell(run.label), Cell(run.error or "No reason was recorded.")] for run in failed]
-    parts = [table([Cell("run"), Cell("error")], rows, label="Failed runs", has_tools=True)] if failed else []
+    rows = [[TableCell(run.label), TableCell(run.error or "No reason was recorded.")] for run in failed]
+    parts = [table([TableCell("run"), TableCell("error")], rows, label="Failed runs", has_tools=True)] if failed else []
     left = [
         count_text(len(runs), "run") + words
         for runs, words in ((failed, " failed"), (waiting, f" {'has' if len(waiting) == 1 else 'have'} not begun"))
@@ -156,45 +161,45 @@ def settings_section(sweep: SweepSummary) -> str:
     return section("Settings tried", axes if sweep.axes else "", rest)
 
 
-_METRIC_HEADINGS = tuple(Cell(text, style="number") for text in METRICS.values())
-_N_HEADING = Cell("values", style="number slim")
+_METRIC_HEADINGS = tuple(TableCell(text, style="number") for text in METRICS.values())
+_N_HEADING = TableCell("values", style="number slim")
 
 
 def _fold_table(sweep: SweepSummary) -> str:
     choices = [(selected.click, choice) for selected in sweep.selected for choice in selected.folds]
     vali = spread_cells([(choice.vali, None) for _, choice in choices])
     test = spread_cells([(choice.test, None) for _, choice in choices])
-    headings = [Cell("user"), Cell("fold", style="number"), Cell("chosen")]
-    headings += [Cell(METRICS[name], style="number") for name in (VALI, OFFLINE)]
+    headings = [TableCell("user"), TableCell("fold", style="number"), TableCell("chosen")]
+    headings += [TableCell(METRICS[name], style="number") for name in (VALI, OFFLINE)]
     rows = [
-        [Cell(click), count_cell(choice.fold), Cell(choice.label), vali[i], test[i]]
+        [TableCell(click), count_cell(choice.fold), TableCell(choice.label), vali[i], test[i]]
         for i, (click, choice) in enumerate(choices)
     ]
     return table(headings, rows, label="Chosen fold by fold", has_tools=True)
 
 
-def _pair(quality: Quality | None) -> tuple[float | None, float | None]:
+def _pair(quality: MeanQuality | None) -> tuple[float | None, float | None]:
     return (quality.mean, quality.std) if quality else (None, None)
 
 
-def _n_cell(metrics: Mapping[str, Quality]) -> Cell:
+def _n_cell(metrics: Mapping[str, MeanQuality]) -> TableCell:
     quality = next((metrics[name] for name in (OFFLINE, VALI, ONLINE) if name in metrics), None)
     return count_cell(quality.n if quality else None)
 
 
-def _run_cell(run: SweepRun, *, text: str | None = None) -> Cell:
+def _run_cell(run: SweepRun, *, text: str | None = None) -> TableCell:
     """Leads to the run's own report; copied and filtered by the run's name, whatever is shown."""
     is_there = run.state == "finished"
     href = relative_link(run.directory, "report.html") if is_there else ""
-    return Cell(run.label if text is None else text if is_there else "", copy=run.label, href=href)
+    return TableCell(run.label if text is None else text if is_there else "", copy=run.label, href=href)
 
 
-def _setting_cell(run: SweepRun, key: str) -> Cell:
+def _setting_cell(run: SweepRun, key: str) -> TableCell:
     if key not in run.settings:
-        return Cell("")
+        return TableCell("")
     value = run.settings[key]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(setting_text(value), value=value if is_number else None, style="code", copy=setting_text(value))
+    return TableCell(setting_text(value), value=value if is_number else None, style="code", copy=setting_text(value))
 
 
 def _terminal(sweep: SweepSummary) -> tuple[list[Column], list[list[str]]]:

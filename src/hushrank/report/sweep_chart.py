@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from math import inf, isfinite, nan
 
-from hushrank.look.chart import ChartText, Line, Scale, line_chart
+from hushrank.look.chart import AxisScale, ChartText, Line, line_chart
 from hushrank.report.curves import MAX_LINES
 from hushrank.report.markup import disclosure, paragraph, section
 from hushrank.report.sweep_summary import SweepRun, SweepSummary, setting_keys, users
@@ -103,7 +103,7 @@ def _figure(axis: Axis, lines: dict[str, list[SweepRun]], metric: str, *, click:
         empty=f"No run has a {METRICS[metric]} under this user.",
     )
     drawn = [axis_line(axis, label, runs, metric, click=click) for label, runs in lines.items()]
-    chart = line_chart(drawn, text, name=name, scale=Scale(axis.values, is_log=axis.is_log))
+    chart = line_chart(drawn, text, name=name, scale=AxisScale(axis.values, is_log=axis.is_log))
     return f"<figure>{chart}</figure>"
 
 

@@ -15,7 +15,7 @@ STATES = ("finished", "failed", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
+class MeanQuality:
     """A mean over folds and repeats."""
 
     mean: float | None  # None when it was not finite
@@ -32,7 +32,7 @@ class SweepRun:
     settings: Mapping[str, Any]  # what makes it differ from the others
     state: str  # one of STATES
     error: str  # one line; empty unless it failed
-    metrics: Mapping[str, Mapping[str, Quality]]  # [click model][metric name]; empty unless it finished
+    metrics: Mapping[str, Mapping[str, MeanQuality]]  # [click model][metric name]; empty unless it finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Selected:
 
     click: str
     folds: tuple[FoldChoice, ...]
-    metrics: Mapping[str, Quality]
+    metrics: Mapping[str, MeanQuality]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def setting_keys(sweep: SweepSummary) -> list[str]:
     return list(dict.fromkeys([*sweep.axes, *(key for run in sweep.runs for key in run.settings)]))
 
 
-def quality_text(quality: Quality | None) -> str:
+def quality_text(quality: MeanQuality | None) -> str:
     return format_spread(quality.mean, quality.std) if quality else format_spread(None, None)
 
 
@@ -189,9 +189,9 @@ def _selected(click: str, found: Mapping[str, Any]) -> Selected:
     return Selected(str(click), folds, {name: _quality(found[name]) for name in METRICS if name in found})
 
 
-def _quality(found: Mapping[str, Any]) -> Quality:
+def _quality(found: Mapping[str, Any]) -> MeanQuality:
     n = int(found["n"]) if "n" in found else len(found.get("values", ()))
-    return Quality(_number(found["mean"]), _number(found.get("std")) if n > 1 else None, n)
+    return MeanQuality(_number(found["mean"]), _number(found.get("std")) if n > 1 else None, n)
 
 
 def _number(found: object) -> float | None:

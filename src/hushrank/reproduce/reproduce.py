@@ -21,8 +21,8 @@ from hushrank.report.reproduction import write_reproduction
 from hushrank.report.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, Trial, choose_data
-from hushrank.reproduce.verdicts import Finished, NotHere, Outcome
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
+from hushrank.reproduce.verdicts import Finished, NotHere, Trials
 from hushrank.runs.directory import check_format
 from hushrank.runs.environment import now
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
@@ -45,7 +45,7 @@ class ReproduceOptions:
 
     out: Path = Path("runs/reproduce")
     data: Path | None = None  # real data; None: stand-ins
-    scale: Scale = Scale()  # noqa: RUF009 - frozen
+    scale: ReproductionSize = ReproductionSize()  # noqa: RUF009 - frozen
     changes: Mapping[str, Any] | None = None  # recipe keys to change in every trial
     fresh: bool = False  # begin again instead of continuing
 
@@ -125,7 +125,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
     if failed:
         raise ValueError(f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1]}")
-    outcome = Outcome(
+    outcome = Trials(
         tuple(
             Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
             for trial, job in zip(prepared.trials, jobs, strict=True)
@@ -139,7 +139,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     return found
 
 
-def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *, seconds: float) -> dict[str, Any]:
+def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> dict[str, Any]:
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
     return {
@@ -166,7 +166,7 @@ def describe(prepared: Prepared, outcome: Outcome, options: ReproduceOptions, *,
     }
 
 
-def make_results(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+def make_results(prepared: Prepared, outcome: Trials) -> dict[str, Any]:
     """Rows and findings, from the trials or by computing them."""
     if prepared.reproduction.compute is None:
         findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
@@ -177,7 +177,7 @@ def make_results(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     return {"rows": rows, "findings": found["findings"]}
 
 
-def doubts(prepared: Prepared, outcome: Outcome) -> list[str]:
+def doubts(prepared: Prepared, outcome: Trials) -> list[str]:
     """Whether a directory holds what its name says: over all folds, every query is tested once."""
     said = []
     for choice in prepared.data:
@@ -196,7 +196,7 @@ def number_of(name: str) -> str:
     return f"{word.capitalize()} {number}"
 
 
-def make_rows(prepared: Prepared, outcome: Outcome) -> list[dict[str, Any]]:
+def make_rows(prepared: Prepared, outcome: Trials) -> list[dict[str, Any]]:
     """Ours, each beside the published number of the same cell; then the published numbers that we have not run."""
     result, rows = prepared.result, list[dict[str, Any]]()
     used: set[int] = set()
@@ -237,7 +237,7 @@ def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[st
     }
 
 
-def judge(reproduction: Reproduction, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> dict[str, Any]:
     """One claim with its verdict."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     if claim.id not in reproduction.findings:
@@ -265,12 +265,12 @@ def describe_result(result: PublishedResult, cores: int) -> dict[str, Any]:
         "can_run": reproduction is not None,
         "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
         "left_out": reproduction.left_out if reproduction else "",
-        "seconds": estimate(result, reproduction, Scale(), cores) if reproduction else None,
-        "quick_seconds": estimate(result, reproduction, Scale(quick=True), cores) if reproduction else None,
+        "seconds": estimate(result, reproduction, ReproductionSize(), cores) if reproduction else None,
+        "quick_seconds": estimate(result, reproduction, ReproductionSize(quick=True), cores) if reproduction else None,
     }
 
 
-def estimate(result: PublishedResult, reproduction: Reproduction, scale: Scale, cores: int) -> float:
+def estimate(result: PublishedResult, reproduction: Reproduction, scale: ReproductionSize, cores: int) -> float:
     """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
     total = 0.0
     for choice in choose_data(result.data, None):

@@ -11,7 +11,7 @@ from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import find_folds
 from hushrank.data.load import find_ignoring_case
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
-from hushrank.reproduce.verdicts import Cell, Outcome, Verdict
+from hushrank.reproduce.verdicts import Cell, Trials, Verdict
 
 STAND_INS = {
     "mq2007": "mq2007-like",
@@ -49,7 +49,7 @@ class DataChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ReproductionSize:
     """How large a reproduction is."""
 
     quick: bool = False
@@ -76,14 +76,14 @@ class Reproduction:
     """How a published result is rerun."""
 
     name: str  # of a published result
-    trials: Callable[[DataChoice, Scale], list[Trial]] = lambda _data, _scale: []
-    findings: Mapping[str, Callable[[Outcome], Verdict]] = field(default_factory=dict)  # by the claim's id
+    trials: Callable[[DataChoice, ReproductionSize], list[Trial]] = lambda _data, _scale: []
+    findings: Mapping[str, Callable[[Trials], Verdict]] = field(default_factory=dict)  # by the claim's id
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
     compute: Callable[[], Mapping[str, Any]] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
 
 
-def make_trial(data: DataChoice, scale: Scale, name: str, cell: Cell, **changes: Any) -> Trial:
+def make_trial(data: DataChoice, scale: ReproductionSize, name: str, cell: Cell, **changes: Any) -> Trial:
     """A named recipe on this data, with changes; `cell` in the words of the published rows."""
     source = data.source
     if scale.quick and data.is_stand_in and data.is_large:

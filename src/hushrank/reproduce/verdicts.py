@@ -73,7 +73,7 @@ def _mean_of_steps(curve: Sequence[tuple[int, float]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Trials:
     """All trials of a reproduction."""
 
     finished: tuple[Finished, ...]
@@ -124,7 +124,7 @@ class Pair:
         return [self.ours[cell] for cell in cells], [self.theirs[cell] for cell in cells]
 
 
-def for_every_user(outcome: Outcome, make: Callable[[str, str], Sequence[Pair]]) -> list[Pair]:
+def for_every_user(outcome: Trials, make: Callable[[str, str], Sequence[Pair]]) -> list[Pair]:
     """The pairs of every data set and user."""
     return [pair for data in outcome.data for user in outcome.users(data) for pair in make(data, user)]
 

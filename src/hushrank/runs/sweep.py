@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from hushrank.files import sweep_unfinished, write_json
-from hushrank.recipes.grid import Grid, Point, expand, grid_as_json, make_grid
+from hushrank.recipes.grid import Grid, GridPoint, expand, grid_as_json, make_grid
 from hushrank.recipes.recipe import recipe_from_json
 from hushrank.report.sweep import write_sweep
 from hushrank.runs.directory import check_format, locked
@@ -94,7 +94,7 @@ def read_definition(out: Path) -> Any:
 
 
 def make_table(
-    name: str, grid: Grid, points: list[Point], jobs: list[Job], errors: list[str | None], *, select: str
+    name: str, grid: Grid, points: list[GridPoint], jobs: list[Job], errors: list[str | None], *, select: str
 ) -> dict[str, Any]:
     """What every run found, and what was chosen. Nothing here depends on when or how often the sweep was stopped."""
     results = [json.loads((job.directory / "result.json").read_text()) if job.is_finished else None for job in jobs]

@@ -14,7 +14,7 @@ from scripted_federation import ACCEPTED, ScriptedFederation, no
 from scripted_server import Request, Response, serving
 
 from hushrank.live.device import client, transport
-from hushrank.live.device.client import Ending, Member, Report, take_part
+from hushrank.live.device.client import Ending, Participant, Report, take_part
 from hushrank.live.device.learning import make_learning
 from hushrank.live.device.membership import (
     AgreementChangedError,
@@ -54,7 +54,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterator[tuple[Member, list[Report]]]:
+def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterator[tuple[Participant, list[Report]]]:
     """A member of the scripted federation, and what it reports."""
     reports, stop = list[Report](), Stop()
     timer = threading.Timer(60, stop.set)  # Why: a client that waits for ever fails the test instead
@@ -68,7 +68,7 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
         agreement = join_federation(store, way, token="t" * 43)
         assert way.credential is not None
         ledger = open_account(home, agreement, way.credential, **options)
-        yield Member(store, way, make_learning(agreement), ledger, report=reports.append), reports
+        yield Participant(store, way, make_learning(agreement), ledger, report=reports.append), reports
     timer.cancel()
 
 
@@ -285,7 +285,7 @@ def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> No
         assert not requests
 
 
-def search_when_asked(member: Member) -> Member:
+def search_when_asked(member: Participant) -> Participant:
     """A person who searches twice for each new ranker, once in each direction."""
     from dataclasses import replace
 
@@ -322,7 +322,7 @@ def test_stopped_while_it_waits_it_loses_nothing(tmp_path: Path) -> None:
     federation = federation_of()
     federation.round = 0  # nothing is open
     with joined(federation, tmp_path) as (member, _):
-        threading.Timer(0.1, member.way.stop.set).start()
+        threading.Timer(0.1, member.transport.stop.set).start()
         with pytest.raises(StoppedError):
             take_part(member)
 

@@ -15,7 +15,7 @@ from hushrank.live.server import store
 from hushrank.live.server.config import make_config
 from hushrank.live.server.coordinator import Caller, Coordinator
 from hushrank.live.server.founding import found_federation, read_keys
-from hushrank.live.server.rounds import Phase
+from hushrank.live.server.rounds import RoundPhase
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.messages import LastAnswer, Outcome, Reason, RefusedError, make_secret
 from hushrank.rankers.named import unpack_ranker
@@ -186,7 +186,7 @@ def test_the_last_round_finishes_the_federation(tmp_path: Path) -> None:
     play(tmp_path / "f", story, agreement=agree(rounds=1))
 
     async def later(live: Live) -> None:
-        assert live.c.rounds.phase is Phase.finished and live.params() == [3.0, 0.0, 0.0]
+        assert live.c.rounds.phase is RoundPhase.finished and live.params() == [3.0, 0.0, 0.0]
 
     play(tmp_path / "f", later)
 
@@ -205,7 +205,7 @@ def test_after_a_restart_the_open_round_goes_on(tmp_path: Path) -> None:
         await live.answer(two, 0, 1, 0)
         await live.settle()
         assert live.params() == [0.5, 0.5, 0.0]
-        assert live.c.rounds.phase is Phase.idle  # both sleep until they call
+        assert live.c.rounds.phase is RoundPhase.idle  # both sleep until they call
         assert live.c.standing(one).accepted_updates == 1
 
     play(tmp_path / "f", after, min_clients=2)

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hushrank.live.server.rounds import Phase, RoundRules, Rounds
+from hushrank.live.server.rounds import RoundPhase, RoundRules, Rounds
 from hushrank.live.wire.messages import Outcome, Reason, RefusedError
 
 
@@ -38,7 +38,7 @@ def test_a_round_closes_when_everybody_has_answered() -> None:
     answer(rounds, 2)
     assert rounds.decide(1.0) is Outcome.closed and not rounds.is_open
     rounds.end(Outcome.closed, 1.0)
-    assert rounds.phase is Phase.idle and rounds.n_closed == 1 and rounds.may_open(1.0)
+    assert rounds.phase is RoundPhase.idle and rounds.n_closed == 1 and rounds.may_open(1.0)
     assert rounds.open(rounds.candidates(1.0), 1.0) == 2
 
 
@@ -69,7 +69,7 @@ def test_an_answer_that_could_not_be_written_may_come_again() -> None:
     rounds.reserve(1, 1, 1.0)
     assert refusal(rounds, 1, 1) is Reason.answered
     rounds.release(1)
-    assert rounds.phase is Phase.open and rounds.decide(1.0) is None
+    assert rounds.phase is RoundPhase.open and rounds.decide(1.0) is None
     answer(rounds, 1)
     assert rounds.decide(1.0) is Outcome.closed
 
@@ -139,8 +139,8 @@ def test_after_its_last_round_a_federation_is_finished() -> None:
     outcome = rounds.decide(1.0)
     assert outcome is Outcome.closed and not rounds.may_follow(outcome, 1.0)
     rounds.end(outcome, 1.0)
-    assert rounds.phase is Phase.finished and not rounds.may_open(99.0) and rounds.next_look(2.0) is None
-    assert Rounds(RoundRules(rounds=1), number=1, n_closed=1).phase is Phase.finished
+    assert rounds.phase is RoundPhase.finished and not rounds.may_open(99.0) and rounds.next_look(2.0) is None
+    assert Rounds(RoundRules(rounds=1), number=1, n_closed=1).phase is RoundPhase.finished
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -75,7 +75,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class Listeners:
     """Who hears what."""
 
     tell: Callable[[str], None] = lambda _: None  # sentences
@@ -84,11 +84,11 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Participant:
     """One client: its store, its way to the server, how it learns, and what it may spend."""
 
     store: Interactions
-    way: Transport
+    transport: Transport
     learning: Learning
     ledger: Path | None  # None: nothing is promised
     key: Array = ENTROPY  # of seeds and noise
@@ -98,7 +98,7 @@ class Member:
     keep_rounds: int = 1000  # what impressions of older rankers hold is deleted
 
 
-def take_part(member: Member, *, rounds: int | None = None, is_once: bool = False) -> Ending:
+def take_part(member: Participant, *, rounds: int | None = None, is_once: bool = False) -> Ending:
     """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
     device is asked now and has something to tell."""
     settle_waiting(member)
@@ -113,7 +113,7 @@ def take_part(member: Member, *, rounds: int | None = None, is_once: bool = Fals
             try:
                 n_answers += news.is_asked and answer_round(member, news.round, news.closes_in_s, waits=not is_once)
             except BudgetSpentError:
-                leave_federation(member.store, member.way)
+                leave_federation(member.store, member.transport)
                 return Ending.budget
             after = news.round
         if is_once:
@@ -121,7 +121,7 @@ def take_part(member: Member, *, rounds: int | None = None, is_once: bool = Fals
     return Ending.enough
 
 
-def answer_round(member: Member, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
+def answer_round(member: Participant, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
     """Whether this client's answer counts. `waits`: for lists to learn from, as long as the round is open."""
     ranker = fetch_ranker(member, round)
     if ranker is None:
@@ -138,7 +138,7 @@ def answer_round(member: Member, round: int, closes_in_s: float | None, *, waits
     return upload(member, answer, n_lists=len(draft.used))
 
 
-def fetch_ranker(member: Member, round: int) -> KeptRanker | None:
+def fetch_ranker(member: Participant, round: int) -> KeptRanker | None:
     """The ranker of an open round, kept on the device with the seed of this client's trial; None: the round is over."""
     kept = member.store.newest_ranker()
     if kept is not None and kept.round == round:
@@ -155,11 +155,11 @@ def fetch_ranker(member: Member, round: int) -> KeptRanker | None:
     return member.store.keep_ranker(replace(found, seed=seed))
 
 
-def ask_ranker(member: Member, round: int | None = None) -> KeptRanker:
+def ask_ranker(member: Participant, round: int | None = None) -> KeptRanker:
     """The ranker of a round; None: the newest there is."""
     path = RANKER if round is None else f"{RANKER}?round={round}"
     most_bytes = 4 * count_params(member.learning.agreement) + _MORE_BYTES
-    ranker, digest = member.way.call(
+    ranker, digest = member.transport.call(
         "GET", path, parse=lambda reply: _read_ranker(member, reply), most_bytes=most_bytes
     )
     if digest != member.learning.agreement.digest:
@@ -167,7 +167,7 @@ def ask_ranker(member: Member, round: int | None = None) -> KeptRanker:
     return ranker
 
 
-def _read_ranker(member: Member, reply: Reply) -> tuple[KeptRanker, str]:
+def _read_ranker(member: Participant, reply: Reply) -> tuple[KeptRanker, str]:
     """A ranker of the agreed kind, and the digest of the agreement that it belongs to."""
     ranker, params, origin = unpack_ranker(reply.body, name="the server's ranker")
     if ranker != member.learning.ranker or not isinstance(origin.get("round"), int):
@@ -175,7 +175,7 @@ def _read_ranker(member: Member, reply: Reply) -> tuple[KeptRanker, str]:
     return KeptRanker(origin["round"], params, None), str(origin.get("agreement"))
 
 
-def await_draft(member: Member, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
+def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
     """What was learnt, as soon as the store has enough to learn from; None: the round, or patience, ended first."""
     last_call = math.inf if closes_in_s is None else time.monotonic() + _LAST_CALL * closes_in_s
     while True:
@@ -188,7 +188,7 @@ def await_draft(member: Member, ranker: KeptRanker, closes_in_s: float | None, *
             return None
 
 
-def pay(member: Member, draft: Draft) -> None:
+def pay(member: Participant, draft: Draft) -> None:
     """Count the answer as spent, on the disk, before it is made. Raises where the budget does not cover it."""
     if member.ledger is not None and draft.price is not None:
         standing = ask_standing(member)
@@ -196,7 +196,7 @@ def pay(member: Member, draft: Draft) -> None:
         reserve_round(member.ledger, round=draft.round, spend=draft.price)
 
 
-def upload(member: Member, answer: Answer, *, n_lists: int) -> bool:
+def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
     """Whether the server counts it. Sending the same bytes again after a lost answer changes nothing."""
     agreement = member.learning.agreement
     headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
@@ -205,7 +205,7 @@ def upload(member: Member, answer: Answer, *, n_lists: int) -> bool:
     path = UPDATE.format(round=answer.round)
     reason: str | None = None
     try:
-        member.way.call("PUT", path, parse=_read_accepted, body=answer.body, headers=headers)
+        member.transport.call("PUT", path, parse=_read_accepted, body=answer.body, headers=headers)
     except RefusedError as error:
         if error.reason in _FATAL:
             raise _explain_fatal(error, member) from error
@@ -226,20 +226,20 @@ def _read_accepted(reply: Reply) -> None:
         raise ValueError("an answer that does not say whether the update was accepted")
 
 
-def _counts_already(member: Member, round: int, reason: Reason) -> bool:
+def _counts_already(member: Participant, round: int, reason: Reason) -> bool:
     """Whether what is now too late had arrived before: the acknowledgement was lost, the round has closed since."""
     last = ask_standing(member).last if reason is Reason.late else None
     return last is not None and last.round == round and last.outcome is not Outcome.abandoned
 
 
-def settle_waiting(member: Member) -> None:
+def settle_waiting(member: Participant) -> None:
     """What was committed and perhaps not sent: send it again, or learn that it came too late."""
     used = member.store.count_used()
     for answer in member.store.list_answers(WAITING):
         upload(member, answer, n_lists=used.get(answer.round, 0))
 
 
-def settle_last(member: Member, last: LastAnswer | None) -> None:
+def settle_last(member: Participant, last: LastAnswer | None) -> None:
     """A round that was abandoned counts for nobody: its impressions are free again. What it cost stays spent."""
     if last is None or last.outcome is not Outcome.abandoned:
         return
@@ -251,26 +251,26 @@ def settle_last(member: Member, last: LastAnswer | None) -> None:
         member.report(Report(last.round, n_lists, len(answer.body), REFUSED, str(Outcome.abandoned), ledger))
 
 
-def ask_round(member: Member, *, after: int, wait_s: int) -> RoundNews | None:
+def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | None:
     """News of a round after this one; None: there were none for as long as the server was asked to wait."""
 
     def parse(reply: Reply) -> RoundNews | None:
         return None if reply.status == 204 else parse_json(parse_news)(reply)
 
     try:
-        return member.way.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
+        return member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
     except RefusedError as error:
         raise _explain_fatal(error, member) from error
 
 
-def ask_standing(member: Member) -> Standing:
+def ask_standing(member: Participant) -> Standing:
     try:
-        return member.way.call("GET", ME, parse=parse_json(parse_standing))
+        return member.transport.call("GET", ME, parse=parse_json(parse_standing))
     except RefusedError as error:
         raise _explain_fatal(error, member) from error
 
 
-def _explain_fatal(error: RefusedError, member: Member) -> Exception:
+def _explain_fatal(error: RefusedError, member: Participant) -> Exception:
     home = member.store.path.parent
     if error.reason is Reason.agreement:
         return AgreementChangedError(
@@ -279,9 +279,9 @@ def _explain_fatal(error: RefusedError, member: Member) -> Exception:
         )
     if error.reason is Reason.credential:
         return ValueError(
-            f"{member.way.url} does not know this client any more: it has left, or the server was made anew. "
+            f"{member.transport.url} does not know this client any more: it has left, or the server was made anew. "
             f"To join again, name another --home, or remove {home}."
         )
     if error.reason is Reason.version:
-        return ValueError(f"{member.way.url} speaks another version of the wire: update hushrank.")
+        return ValueError(f"{member.transport.url} speaks another version of the wire: update hushrank.")
     return error

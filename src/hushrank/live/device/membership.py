@@ -40,39 +40,39 @@ def at_work(home: Path) -> Iterator[None]:
         yield
 
 
-def join_federation(store: Interactions, way: Transport, *, token: str | None = None) -> Agreement:
-    """Become a member, or go on as one; `way` carries the credential from now on.
+def join_federation(store: Interactions, transport: Transport, *, token: str | None = None) -> Agreement:
+    """Become a member, or go on as one; `transport` carries the credential from now on.
 
     The credential is on the disk before it is sent: a lost answer is asked for again and loses nothing.
     """
     known = store.membership()
     if known is not None and known.state == LEFT:
         raise ValueError(f"{store.path.parent} has left its federation. To join again, name another --home.")
-    agreement = ask_agreement(way)
+    agreement = ask_agreement(transport)
     if known is not None and known.state == MEMBER:
         check_agreement(parse_agreement(json.loads(known.agreement)), agreement)
     credential = known.credential if known is not None else make_secret()
     state = known.state if known is not None else JOINING
-    joining = Membership(way.url, json.dumps(as_json(agreement)), credential, state)
+    joining = Membership(transport.url, json.dumps(as_json(agreement)), credential, state)
     if joining != known:
         store.keep_membership(joining)
-    way.credential = credential
+    transport.credential = credential
     if state == JOINING:
-        enrol(way, token)
+        enrol(transport, token)
         store.keep_membership(replace(joining, state=MEMBER))
     return agreement
 
 
-def ask_agreement(way: Transport) -> Agreement:
+def ask_agreement(transport: Transport) -> Agreement:
     """What the server's clients agree on, every stage of it made once to see that it can be."""
-    said: Any = way.call("GET", FEDERATION, parse=parse_json(lambda values: values))
+    said: Any = transport.call("GET", FEDERATION, parse=parse_json(lambda values: values))
     if not isinstance(said, dict) or said.get("wire") != WIRE_VERSION:
         raise ValueError(
-            f"{way.url} speaks another version of the wire than {WIRE_VERSION}: update the older of the two."
+            f"{transport.url} speaks another version of the wire than {WIRE_VERSION}: update the older of the two."
         )
     agreement = parse_agreement(said.get("agreement"))
     if said.get("digest") != agreement.digest:
-        raise ValueError(f"{way.url}: the agreement and its digest do not belong together.")
+        raise ValueError(f"{transport.url}: the agreement and its digest do not belong together.")
     guarantee_of(agreement)
     return agreement
 
@@ -89,11 +89,13 @@ def check_agreement(joined: Agreement, now: Agreement) -> None:
     )
 
 
-def enrol(way: Transport, token: str | None) -> None:
+def enrol(transport: Transport, token: str | None) -> None:
     if token is None:
-        raise ValueError(f"{way.url} is new to this device: ask whoever runs it for a token, and give it with --token.")
+        raise ValueError(
+            f"{transport.url} is new to this device: ask whoever runs it for a token, and give it with --token."
+        )
     try:
-        way.call(
+        transport.call(
             "POST",
             ENROL,
             parse=parse_json(lambda values: values),
@@ -103,20 +105,21 @@ def enrol(way: Transport, token: str | None) -> None:
     except RefusedError as error:
         if error.reason is Reason.token:
             raise ValueError(
-                f"{way.url} does not know this token, or another device used it, or it is too old: ask for another."
+                f"{transport.url} does not know this token, or another device used it, or it is too old: ask for "
+                "another."
             ) from error
         raise
 
 
-def leave_federation(store: Interactions, way: Transport) -> None:
+def leave_federation(store: Interactions, transport: Transport) -> None:
     """Tell the server, and never answer again. What is on this device stays."""
     known = store.membership()
     if known is None:
         raise ValueError(f"{store.path.parent} belongs to no federation: there is nothing to leave.")
     if known.state != LEFT:
-        way.credential = known.credential
+        transport.credential = known.credential
         try:
-            way.call("POST", LEAVE, parse=lambda _: None)
+            transport.call("POST", LEAVE, parse=lambda _: None)
         except RefusedError as error:
             if error.reason is not Reason.credential:  # Why: who is not known there has left already
                 raise

@@ -26,7 +26,7 @@ from hushrank.types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownList:
     """A list that was written down."""
 
     number: int  # of the impression, for clicks
@@ -43,7 +43,7 @@ def open_home(home: Path) -> tuple[Learning, Interactions]:
     return make_learning(parse_agreement(json.loads(membership.agreement))), store
 
 
-def show_list(learning: Learning, store: Interactions, features: Array) -> Shown:
+def show_list(learning: Learning, store: Interactions, features: Array) -> ShownList:
     """The first page for candidates with these features [n, n_features], and its impression, not yet clicked."""
     ranker = store.newest_ranker()
     if ranker is None:
@@ -55,7 +55,7 @@ def show_list(learning: Learning, store: Interactions, features: Array) -> Shown
         impression = sort_list(learning, ranker, features, direction=None)  # the round needs no more trials
     else:
         impression = sort_list(learning, ranker, features, direction=choose_direction(learning, store, ranker))
-    return Shown(store.add(impression, is_finished=False), impression.ranking)
+    return ShownList(store.add(impression, is_finished=False), impression.ranking)
 
 
 def sample_list(learning: Learning, round: int, params: Array, features: Array, uniforms: Array) -> Impression:

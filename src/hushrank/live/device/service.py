@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushrank.live.device.client import Ending, Member, Voice, take_part
+from hushrank.live.device.client import Ending, Listeners, Participant, take_part
 from hushrank.live.device.learning import make_learning
 from hushrank.live.device.membership import at_work, join_federation, leave_federation, open_account
 from hushrank.live.device.store import STORE, Interactions
@@ -29,18 +29,20 @@ class Device:
     is_once: bool = False  # answer what is asked now, and wait for nothing
 
 
-def serve_device(device: Device, voice: Voice, stop: Stop) -> Ending:
+def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
     """Take part until the end."""
     with (
         at_work(device.home),
         Interactions(device.home / STORE) as store,
-        _open_way(device, store, stop=stop, patience_s=_PATIENCE_S if device.is_once else None, tell=voice.tell) as way,
+        _open_transport(
+            device, store, stop=stop, patience_s=_PATIENCE_S if device.is_once else None, tell=listeners.tell
+        ) as transport,
     ):
-        agreement = join_federation(store, way, token=device.token)
-        assert way.credential is not None
-        ledger = open_account(device.home, agreement, way.credential, epsilon=device.epsilon)
-        voice.greet(agreement)
-        member = Member(store, way, make_learning(agreement), ledger, report=voice.report)
+        agreement = join_federation(store, transport, token=device.token)
+        assert transport.credential is not None
+        ledger = open_account(device.home, agreement, transport.credential, epsilon=device.epsilon)
+        listeners.greet(agreement)
+        member = Participant(store, transport, make_learning(agreement), ledger, report=listeners.report)
         return take_part(member, rounds=device.rounds, is_once=device.is_once)
 
 
@@ -50,10 +52,10 @@ def leave_device(device: Device, tell: Callable[[str], None]) -> str:
     with (
         at_work(device.home),
         Interactions(device.home / STORE) as store,
-        _open_way(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell) as way,
+        _open_transport(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell) as transport,
     ):
-        leave_federation(store, way)
-        return way.url
+        leave_federation(store, transport)
+        return transport.url
 
 
 def check_home(home: Path) -> None:
@@ -61,7 +63,7 @@ def check_home(home: Path) -> None:
         raise ValueError(f"{home} is no client's home: name the one that hushrank client had with --home.")
 
 
-def _open_way(
+def _open_transport(
     device: Device, store: Interactions, *, stop: Stop, patience_s: float | None, tell: Callable[[str], None]
 ) -> Transport:
     known = store.membership()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from hushrank.live.device.client import Ending, Member, Voice, ask_ranker, take_part
+from hushrank.live.device.client import Ending, Listeners, Participant, ask_ranker, take_part
 from hushrank.live.device.learning import Learning, make_learning
 from hushrank.live.device.membership import at_work, join_federation, open_account
 from hushrank.live.device.store import STORE, Interactions, KeptRanker
@@ -92,9 +92,9 @@ def pretend(
     endings, errors = list[Ending](), list[Exception]()
 
     def live(id: int) -> None:
-        voice = Voice(tell, greet) if id == ids[0] else Voice()  # Why: what all have to say is said once
+        listeners = Listeners(tell, greet) if id == ids[0] else Listeners()  # Why: what all have to say is said once
         try:
-            endings.append(live_one(pretence, id, board, voice, stop=stop))
+            endings.append(live_one(pretence, id, board, listeners, stop=stop))
         except Exception as error:  # Why: whatever it is, it is told once, by the thread that began it all
             errors.append(error)
             stop.set()
@@ -111,13 +111,13 @@ def pretend(
     return endings
 
 
-def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, stop: Stop) -> Ending:
+def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listeners, *, stop: Stop) -> Ending:
     """One person's client, from joining to its end."""
     home = pretence.home / str(id)
     with (
         at_work(home),
         Interactions(home / STORE, is_durable=False) as store,
-        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=voice.tell) as way,
+        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=listeners.tell) as transport,
     ):
         token = pretence.tokens[id] if id < len(pretence.tokens) else None
         if token is None and store.membership() is None:
@@ -125,9 +125,9 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, st
                 f"there are {len(pretence.tokens)} tokens, but person {id} needs number {id + 1}. Make more with "
                 "hushrank server token --count N, and name the file with --tokens."
             )
-        agreement = join_federation(store, way, token=token)
-        voice.greet(agreement)
-        member = make_member(pretence, agreement, store, way, board, id)
+        agreement = join_federation(store, transport, token=token)
+        listeners.greet(agreement)
+        member = make_member(pretence, agreement, store, transport, board, id)
         ending = take_part(member, rounds=pretence.rounds)
         if ending is not Ending.budget:  # Why: who has left is told nothing any more
             board.saw_ranker(member.learning, ask_ranker(member))
@@ -135,8 +135,8 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, voice: Voice, *, st
 
 
 def make_member(
-    pretence: Pretence, agreement: Agreement, store: Interactions, way: Transport, board: Scoreboard, id: int
-) -> Member:
+    pretence: Pretence, agreement: Agreement, store: Interactions, transport: Transport, board: Scoreboard, id: int
+) -> Participant:
     learning = make_learning(agreement)
     check_features(pretence.fold, agreement)
     person = Person(id, pretence.fold.train, pretence.user, key_of_people(pretence, agreement))
@@ -149,9 +149,9 @@ def make_member(
         if seen:
             board.saw_lists(ranker.round, fmean(seen))
 
-    return Member(
+    return Participant(
         store,
-        way,
+        transport,
         learning,
         open_account(store.path.parent, agreement, membership.credential, epsilon=pretence.epsilon),
         key=person.key if agreement.is_seeded else ENTROPY,

@@ -25,7 +25,7 @@ from hushrank.live.server.counters import Counters
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.new_ranker import draws_of, next_ranker
 from hushrank.live.server.polls import Polls
-from hushrank.live.server.rounds import Phase, Rounds
+from hushrank.live.server.rounds import RoundPhase, Rounds
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.messages import LastAnswer, Outcome, Reason, RefusedError, RoundNews, Standing, is_secret
@@ -48,7 +48,7 @@ class Caller:
     has_left: bool
 
 
-class Published(NamedTuple):
+class PublishedRanker(NamedTuple):
     """The ranker as clients get it."""
 
     round: int  # that it is for
@@ -98,7 +98,7 @@ class Coordinator:
         self.polls = Polls()
         self.rounds = Rounds(self.rules)
         self._opened_at = 0.0
-        self._published: Published | None = None
+        self._published: PublishedRanker | None = None
         self._in_flight: dict[int, asyncio.Future[None]] = {}  # {client: its update on the way to the disk}
         self._timer: asyncio.TimerHandle | None = None
         self._is_busy = self._is_look_due = False
@@ -149,7 +149,7 @@ class Coordinator:
         if caller is None or (caller.has_left and not or_left):
             raise RefusedError(Reason.credential, "no client has this credential: enrol first.")
         self.rounds.see(caller.id, self._clock())
-        if self.rounds.phase is Phase.idle:
+        if self.rounds.phase is RoundPhase.idle:
             self._look_soon()
         return caller
 
@@ -181,7 +181,10 @@ class Coordinator:
     def _last(self, caller: Caller) -> LastAnswer | None:
         if caller.last_round is None:
             return None
-        is_open = caller.last_round == self.rounds.number and self.rounds.phase not in (Phase.idle, Phase.finished)
+        is_open = caller.last_round == self.rounds.number and self.rounds.phase not in (
+            RoundPhase.idle,
+            RoundPhase.finished,
+        )
         is_abandoned = caller.last_round in self._abandoned
         outcome = Outcome.open if is_open else Outcome.abandoned if is_abandoned else Outcome.closed
         return LastAnswer(caller.last_round, outcome)
@@ -200,23 +203,23 @@ class Coordinator:
 
     def _news(self, caller: Caller, after: int) -> RoundNews | None:
         rounds = self.rounds
-        if rounds.phase is Phase.finished:
+        if rounds.phase is RoundPhase.finished:
             return RoundNews(None, None, is_asked=False, last=self._last(caller))
         if not rounds.is_open or rounds.number <= after:
             return None
         closes_in_s = round(max(rounds.closes_at - self._clock(), 0.0), 3)
         return RoundNews(rounds.number, closes_in_s, caller.id in rounds.asked, self._last(caller))
 
-    def published(self, round: int | None) -> Published:
+    def published(self, round: int | None) -> PublishedRanker:
         """The ranker of the open round, or of the next one if none is open."""
-        is_over = self.rounds.phase in (Phase.idle, Phase.finished)
+        is_over = self.rounds.phase in (RoundPhase.idle, RoundPhase.finished)
         current = self.rounds.number + is_over
         if round not in (None, current):
             raise RefusedError(Reason.round, "there is no ranker of this round: ask for the newest.")
         if self._published is None or self._published.round != current:
             origin = {"agreement": self.digest, "round": current}
             content = pack_ranker(self._ranker, self._params, origin=origin)
-            self._published = Published(current, content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+            self._published = PublishedRanker(current, content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
         return self._published
 
     # What they send
@@ -285,7 +288,7 @@ class Coordinator:
     def describe_now(self) -> str:
         """The open round, for a person who watches; may be called from another thread."""
         rounds, refused = self.rounds, sum(self._unwritten.values())
-        if rounds.phase is Phase.finished:
+        if rounds.phase is RoundPhase.finished:
             return f"finished after {rounds.n_closed} rounds"
         if not rounds.is_open:
             return f"{rounds.phase}: {len(rounds.members)} clients, a round needs {self.rules.fewest} that are awake"
@@ -416,7 +419,7 @@ class Coordinator:
             seconds=now - self._opened_at,
             refused=dict(refused),
         )
-        if rounds.phase is Phase.finished:
+        if rounds.phase is RoundPhase.finished:
             self._tell("finished", rounds=rounds.n_closed)
 
     def _note_opening(self, opening: store.Opening) -> None:

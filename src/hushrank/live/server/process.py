@@ -17,12 +17,12 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
+from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.events import Tell
 from hushrank.live.server.founding import read_keys
-from hushrank.live.server import store
-from hushrank.live.server.routes import Front, make_app
+from hushrank.live.server.routes import Application, make_app
 from hushrank.live.wire.terms import guarantee_of
 from hushrank.locks import alone_in
 
@@ -105,7 +105,7 @@ def tell_beginning(coordinator: Coordinator, config: ServerConfig, listener: soc
 
 
 def run_app(
-    app: Front,
+    app: Application,
     coordinator: Coordinator,
     config: ServerConfig,
     directory: Path,

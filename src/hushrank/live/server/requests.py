@@ -13,7 +13,7 @@ from hushrank.live.wire.messages import Reason, RefusedError
 JSON = "application/json"
 
 
-class Ask:
+class Request:
     """A request: its headers (the last of each name counts), its query, and its body once it is wanted."""
 
     __slots__ = ("_headers", "_receive", "scope")
@@ -83,7 +83,7 @@ class Ask:
         return said
 
 
-class Answer:
+class Response:
     """A status, headers and a body."""
 
     __slots__ = ("_body", "_headers", "status")

@@ -18,7 +18,7 @@ from enum import StrEnum
 from hushrank.live.wire.messages import Outcome, Reason, RefusedError
 
 
-class Phase(StrEnum):
+class RoundPhase(StrEnum):
     """Where the newest round stands."""
 
     idle = "idle"  # none is open; the next one opens when enough clients are awake
@@ -64,7 +64,7 @@ class Rounds:
     rules: RoundRules
     number: int = 0  # of the newest round; 0: none was ever opened
     n_closed: int = 0
-    phase: Phase = Phase.idle
+    phase: RoundPhase = RoundPhase.idle
     opens_at: float = 0.0  # not before
     closes_at: float = 0.0  # of the newest round
     members: dict[int, float] = field(default_factory=dict)  # {enrolled client: when it was last seen}
@@ -75,12 +75,12 @@ class Rounds:
 
     def __post_init__(self) -> None:
         if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
-            self.phase = Phase.finished
+            self.phase = RoundPhase.finished
 
     @property
     def is_open(self) -> bool:
         """Whether answers may come."""
-        return self.phase in (Phase.open, Phase.collecting)
+        return self.phase in (RoundPhase.open, RoundPhase.collecting)
 
     def join(self, client: int, now: float) -> None:
         """Enrolled. A round that is open goes on without it."""
@@ -102,7 +102,7 @@ class Rounds:
         return sorted(client for client, seen in self.members.items() if seen >= limit)
 
     def may_open(self, now: float) -> bool:
-        return self.phase is Phase.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
+        return self.phase is RoundPhase.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
 
     def may_follow(self, outcome: Outcome, now: float) -> bool:
         """Whether the next round may open in the same moment in which this one ends so."""
@@ -111,21 +111,21 @@ class Rounds:
 
     def open(self, asked: Collection[int], now: float) -> int:
         """The number of the new round, which asks these clients."""
-        if self.phase is not Phase.idle:
+        if self.phase is not RoundPhase.idle:
             raise ValueError(f"a round cannot open while the newest one is {self.phase}.")
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
         self.pending, self.answered = set(), set()
-        self.phase, self.closes_at = Phase.open, now + self.rules.deadline_s
+        self.phase, self.closes_at = RoundPhase.open, now + self.rules.deadline_s
         return self.number
 
     def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
         """The newest round was found open on the disk: it goes on, with its whole time."""
         self.asked, self.answered, self.pending = set(asked), set(answered), set()
         self.waiting = (self.asked & self.members.keys()) - self.answered
-        self.phase = Phase.collecting if self.answered else Phase.open
+        self.phase = RoundPhase.collecting if self.answered else RoundPhase.open
         self.closes_at = now + self.rules.deadline_s
 
     def reserve(self, client: int, round: int, now: float) -> None:
@@ -145,7 +145,7 @@ class Rounds:
         """Its answer is on the disk."""
         self.pending.remove(client)
         self.answered.add(client)
-        self.phase = Phase.collecting
+        self.phase = RoundPhase.collecting
 
     def release(self, client: int) -> None:
         """Its answer could not be written: it may come again."""
@@ -157,21 +157,21 @@ class Rounds:
         """How the open round ends, once it does; from then on it is closing."""
         if not self.is_open or self.pending or (self.waiting and now < self.closes_at):
             return None
-        self.phase = Phase.closing
+        self.phase = RoundPhase.closing
         return Outcome.closed if len(self.answered) >= self.rules.quorum else Outcome.abandoned
 
     def end(self, outcome: Outcome, now: float) -> None:
         """The outcome is on the disk."""
-        if self.phase is not Phase.closing:
+        if self.phase is not RoundPhase.closing:
             raise ValueError(f"a round that is {self.phase} cannot end: it was not decided.")
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self.rules.pause_s
-        self.phase = Phase.finished if self.n_closed == self.rules.rounds else Phase.idle
+        self.phase = RoundPhase.finished if self.n_closed == self.rules.rounds else RoundPhase.idle
 
     def next_look(self, now: float) -> float | None:
         """Seconds until time alone may change something; None: only an event can. Asked after `decide`."""
         if self.is_open and self.closes_at > now:
             return self.closes_at - now
-        if self.phase is Phase.idle and self.opens_at > now:
+        if self.phase is RoundPhase.idle and self.opens_at > now:
             return self.opens_at - now
         return None

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response as StarletteResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -19,7 +19,7 @@ from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.coordinator import Caller, Coordinator
 from hushrank.live.server.counters import as_text
 from hushrank.live.server.limits import RateLimit, check_body, check_weight
-from hushrank.live.server.requests import Answer, Ask
+from hushrank.live.server.requests import Request, Response
 from hushrank.live.server.store import hash_secret
 from hushrank.live.wire import messages
 from hushrank.live.wire.agreement import as_json
@@ -30,25 +30,25 @@ _MOST_JSON = 1024  # bytes of a JSON body
 _WIRE = messages.WIRE_HEADER.lower().encode()
 _AGREEMENT, _WEIGHT = messages.AGREEMENT_HEADER.lower().encode(), messages.WEIGHT_HEADER.lower().encode()
 _BEFORE_ROUND, _, _AFTER_ROUND = messages.UPDATE.partition("{round}")
-_ACCEPTED, _AGAIN = Answer({"accepted": True}), Answer({"accepted": True, "again": True})
+_ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
-Handler = Callable[[Ask], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: str) -> Front:
+def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: str) -> Application:
     """The whole service. It starts and stops the coordinator."""
-    door = Door(coordinator, config, operator_token)
+    routes = Routes(coordinator, config, operator_token)
     endpoints = {
-        ("PUT", messages.UPDATE): Endpoint(door, messages.UPDATE, door.update),
-        ("GET", messages.ROUND): Endpoint(door, messages.ROUND, door.round),
-        ("GET", messages.RANKER): Endpoint(door, messages.RANKER, door.ranker),
-        ("GET", messages.FEDERATION): Endpoint(door, messages.FEDERATION, door.federation),
-        ("GET", messages.ME): Endpoint(door, messages.ME, door.me),
-        ("POST", messages.ENROL): Endpoint(door, messages.ENROL, door.enrol),
-        ("POST", messages.LEAVE): Endpoint(door, messages.LEAVE, door.leave),
-        ("GET", messages.HEALTH): Endpoint(door, messages.HEALTH, door.health),
-        ("GET", messages.METRICS): Endpoint(door, messages.METRICS, door.metrics),
-        ("GET", messages.OPENAPI): Endpoint(door, messages.OPENAPI, door.openapi),
+        ("PUT", messages.UPDATE): Endpoint(routes, messages.UPDATE, routes.update),
+        ("GET", messages.ROUND): Endpoint(routes, messages.ROUND, routes.round),
+        ("GET", messages.RANKER): Endpoint(routes, messages.RANKER, routes.ranker),
+        ("GET", messages.FEDERATION): Endpoint(routes, messages.FEDERATION, routes.federation),
+        ("GET", messages.ME): Endpoint(routes, messages.ME, routes.me),
+        ("POST", messages.ENROL): Endpoint(routes, messages.ENROL, routes.enrol),
+        ("POST", messages.LEAVE): Endpoint(routes, messages.LEAVE, routes.leave),
+        ("GET", messages.HEALTH): Endpoint(routes, messages.HEALTH, routes.health),
+        ("GET", messages.METRICS): Endpoint(routes, messages.METRICS, routes.metrics),
+        ("GET", messages.OPENAPI): Endpoint(routes, messages.OPENAPI, routes.openapi),
     }
 
     @asynccontextmanager
@@ -59,29 +59,29 @@ def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: 
 
     rest = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()],
-        exception_handlers={HTTPException: door.refuse_path},
+        exception_handlers={HTTPException: routes.refuse_path},
         lifespan=live,
     )
     rest.router.redirect_slashes = False
-    return Front(rest, endpoints)
+    return Application(rest, endpoints)
 
 
 class Endpoint:
     """One route, as an ASGI application: calls its handler and turns refusals into answers."""
 
-    def __init__(self, door: Door, path: str, handle: Handler) -> None:
-        self._door, self._path, self._handle = door, path, handle
+    def __init__(self, routes: Routes, path: str, handle: Handler) -> None:
+        self._routes, self._path, self._handle = routes, path, handle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            answer = await self._handle(Ask(scope, receive))
+            response = await self._handle(Request(scope, receive))
         except RefusedError as refused:
-            answer = self._door.refuse(refused)
-        self._door.counters.requests[self._path, answer.status] += 1
-        await answer.send(send)
+            response = self._routes.refuse(refused)
+        self._routes.counters.requests[self._path, response.status] += 1
+        await response.send(send)
 
 
-class Front:
+class Application:
     """Takes requests to their endpoints, and everything else to Starlette, which knows how to refuse it.
 
     Why not Starlette alone: its routing and middlewares would take as long as everything else together.
@@ -101,7 +101,7 @@ class Front:
         return await (endpoint or self.rest)(scope, receive, send)
 
 
-class Door:
+class Routes:
     """What stands between the network and the coordinator."""
 
     def __init__(self, coordinator: Coordinator, config: ServerConfig, operator_token: str) -> None:
@@ -111,81 +111,81 @@ class Door:
         self._callers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         self._strangers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         agreed = {"agreement": as_json(coordinator.agreement), "digest": coordinator.digest}
-        self._agreed, self._api = Answer({**agreed, "wire": messages.WIRE_VERSION}), Answer(describe_api())
+        self._agreed, self._api = Response({**agreed, "wire": messages.WIRE_VERSION}), Response(describe_api())
 
     # Routes
 
-    async def federation(self, ask: Ask) -> Answer:
-        self._meet_stranger(ask)
+    async def federation(self, request: Request) -> Response:
+        self._meet_stranger(request)
         return self._agreed
 
-    async def enrol(self, ask: Ask) -> Answer:
-        self._check_version(ask)
-        self._meet_stranger(ask)
-        credential = ask.secret()
+    async def enrol(self, request: Request) -> Response:
+        self._check_version(request)
+        self._meet_stranger(request)
+        credential = request.secret()
         if credential is None or not messages.is_secret(credential):
             raise RefusedError(Reason.credential, "send Authorization: Bearer and 43 url-safe characters of your own.")
-        token = (await ask.json(most=_MOST_JSON, within_s=self._body_timeout_s)).get("token")
+        token = (await request.json(most=_MOST_JSON, within_s=self._body_timeout_s)).get("token")
         if not isinstance(token, str):
             raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}.')
         standing = await self._federation.enrol(token if messages.is_secret(token) else "", credential)
-        return Answer({"accepted_updates": standing.accepted_updates})
+        return Response({"accepted_updates": standing.accepted_updates})
 
-    async def me(self, ask: Ask) -> Answer:
-        return Answer(self._federation.standing(self._meet(ask)).as_json())
+    async def me(self, request: Request) -> Response:
+        return Response(self._federation.standing(self._meet(request)).as_json())
 
-    async def round(self, ask: Ask) -> Answer:
-        caller, query = self._meet(ask), ask.query()
+    async def round(self, request: Request) -> Response:
+        caller, query = self._meet(request), request.query()
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
         news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
-        return Answer(b"", status=204) if news is None else Answer(news.as_json())
+        return Response(b"", status=204) if news is None else Response(news.as_json())
 
-    async def ranker(self, ask: Ask) -> Answer:
-        self._meet(ask)
-        text = ask.query().get("round")
+    async def ranker(self, request: Request) -> Response:
+        self._meet(request)
+        text = request.query().get("round")
         published = self._federation.published(None if text is None else _whole(text, "round"))
-        is_known = ask.header(b"if-none-match") == published.etag
+        is_known = request.header(b"if-none-match") == published.etag
         content, status = (b"", 304) if is_known else (published.content, 200)
         kind = messages.BODY_TYPE
-        return Answer(content, status=status, media_type=kind, etag=published.etag, cache_control="no-cache")
+        return Response(content, status=status, media_type=kind, etag=published.etag, cache_control="no-cache")
 
-    async def update(self, ask: Ask) -> Answer:
-        caller, limits = self._meet(ask), self._federation.limits
-        if not ask.is_of_type(messages.BODY_TYPE):
+    async def update(self, request: Request) -> Response:
+        caller, limits = self._meet(request), self._federation.limits
+        if not request.is_of_type(messages.BODY_TYPE):
             raise RefusedError(Reason.media, f"an update is sent as {messages.BODY_TYPE}.")
-        if ask.header(_AGREEMENT) != self._federation.digest:
+        if request.header(_AGREEMENT) != self._federation.digest:
             raise RefusedError(Reason.agreement, "this federation has another agreement than the client.")
-        weight = check_weight(limits, ask.header(_WEIGHT))
-        number = _whole(ask.scope["path"][len(_BEFORE_ROUND) : -len(_AFTER_ROUND)], "round")
-        body = await ask.body(most=limits.most_bytes, within_s=self._body_timeout_s)
+        weight = check_weight(limits, request.header(_WEIGHT))
+        number = _whole(request.scope["path"][len(_BEFORE_ROUND) : -len(_AFTER_ROUND)], "round")
+        body = await request.body(most=limits.most_bytes, within_s=self._body_timeout_s)
         check_body(limits, body)
         is_again = await self._federation.take_update(caller, number, weight, body)
         return _AGAIN if is_again else _ACCEPTED
 
-    async def leave(self, ask: Ask) -> Answer:
-        await self._federation.leave(self._meet(ask, or_left=True))
-        return Answer({"left": True})
+    async def leave(self, request: Request) -> Response:
+        await self._federation.leave(self._meet(request, or_left=True))
+        return Response({"left": True})
 
-    async def health(self, ask: Ask) -> Answer:
-        self._meet_stranger(ask)
+    async def health(self, request: Request) -> Response:
+        self._meet_stranger(request)
         if self._federation.is_in_trouble:
             raise RefusedError(Reason.disk, "the server cannot write to its disk.", retry_after_s=5)
-        return Answer({"status": "ok"})
+        return Response({"status": "ok"})
 
-    async def metrics(self, ask: Ask) -> Answer:
-        self._meet_stranger(ask)
-        if not hmac.compare_digest(hash_secret(ask.secret() or ""), self._operator):
+    async def metrics(self, request: Request) -> Response:
+        self._meet_stranger(request)
+        if not hmac.compare_digest(hash_secret(request.secret() or ""), self._operator):
             raise RefusedError(Reason.credential, "metrics are for the operator: send the token of the file keys.")
         text = as_text(self.counters, self._federation.gauges(), self._federation.rounds.phase)
-        return Answer(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, ask: Ask) -> Answer:
-        self._meet_stranger(ask)
+    async def openapi(self, request: Request) -> Response:
+        self._meet_stranger(request)
         return self._api
 
     # Refusals
 
-    def refuse(self, refused: RefusedError) -> Answer:
+    def refuse(self, refused: RefusedError) -> Response:
         self._federation.count_refusal(refused.reason)
         # Why not for size too: whoever still sends would see a broken connection instead of the reason
         headers = {"connection": "close"} if refused.reason is Reason.slow else {}
@@ -195,38 +195,38 @@ class Door:
             headers["www_authenticate"] = "Bearer"
         if refused.status == 426:
             headers["upgrade"] = f"hushrank-wire/{messages.WIRE_VERSION}"
-        return Answer({"reason": str(refused.reason), "detail": str(refused)}, status=refused.status, **headers)
+        return Response({"reason": str(refused.reason), "detail": str(refused)}, status=refused.status, **headers)
 
-    async def refuse_path(self, _: Request, error: Exception) -> Response:
+    async def refuse_path(self, _: StarletteRequest, error: Exception) -> StarletteResponse:
         """No such path, or not this method on it; called by Starlette."""
         assert isinstance(error, HTTPException)
         self._federation.count_refusal(Reason.not_found)
         said = {"reason": str(Reason.not_found), "detail": "there is no such path and method."}
-        return Response(json.dumps(said), error.status_code, error.headers, "application/json")
+        return StarletteResponse(json.dumps(said), error.status_code, error.headers, "application/json")
 
     # Who asks
 
-    def _check_version(self, ask: Ask) -> None:
-        if ask.header(_WIRE) != str(messages.WIRE_VERSION):
+    def _check_version(self, request: Request) -> None:
+        if request.header(_WIRE) != str(messages.WIRE_VERSION):
             raise RefusedError(
                 Reason.version,
                 f"this server speaks version {messages.WIRE_VERSION} of the wire: send {messages.WIRE_HEADER}: "
                 f"{messages.WIRE_VERSION}, or update hushrank.",
             )
 
-    def _meet(self, ask: Ask, *, or_left: bool = False) -> Caller:
-        """The client that asks, if it does not ask too often."""
-        self._check_version(ask)
+    def _meet(self, request: Request, *, or_left: bool = False) -> Caller:
+        """The client that asks, if it does not request too often."""
+        self._check_version(request)
         try:
-            caller = self._federation.identify(ask.secret(), or_left=or_left)
+            caller = self._federation.identify(request.secret(), or_left=or_left)
         except RefusedError:
-            self._meet_stranger(ask)
+            self._meet_stranger(request)
             raise
         self._callers.check(caller.id, self._federation.now())
         return caller
 
-    def _meet_stranger(self, ask: Ask) -> None:
-        self._strangers.check(ask.address, self._federation.now())
+    def _meet_stranger(self, request: Request) -> None:
+        self._strangers.check(request.address, self._federation.now())
 
 
 def _whole(text: str, name: str) -> int:

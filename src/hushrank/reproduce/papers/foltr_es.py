@@ -13,12 +13,12 @@ from typing import Any
 
 from hushrank.metrics.significance import paired_t_test
 from hushrank.reproduce.papers.foltr_es_table2 import make_table
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, Trial, make_trial
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
 from hushrank.reproduce.verdicts import (
     LEVEL,
     Cell,
-    Outcome,
     Pair,
+    Trials,
     Verdict,
     all_at_least,
     all_better,
@@ -37,18 +37,20 @@ _WITHIN = 0.05  # the paper's own word about Figure 2
 _OPEN: dict[str, Any] = {"privacy": "none"}  # nothing is privatised
 
 
-def rounds_for(scale: Scale, *, n_clients: int = 2000, interactions: int = 4) -> int:
+def rounds_for(scale: ReproductionSize, *, n_clients: int = 2000, interactions: int = 4) -> int:
     return INTERACTIONS // (10 if scale.quick else 1) // (n_clients * interactions)
 
 
-def evolve(data: DataChoice, scale: Scale, cell: dict[str, Any], *, interactions: int = 4, **changes: Any) -> Trial:
+def evolve(
+    data: DataChoice, scale: ReproductionSize, cell: dict[str, Any], *, interactions: int = 4, **changes: Any
+) -> Trial:
     rounds = rounds_for(scale, n_clients=changes.get("n_clients", 2000), interactions=interactions)
     looks = {"eval_every": max(1, rounds // 20)}
     return make_trial(data, scale, "foltr-es", cell, rounds=rounds, interactions=interactions, **looks, **changes)
 
 
 def compare(
-    outcome: Outcome, ours: dict[str, Any], theirs: dict[str, Any], *, share: float = 1.0, users: Sequence[str] = ()
+    outcome: Trials, ours: dict[str, Any], theirs: dict[str, Any], *, share: float = 1.0, users: Sequence[str] = ()
 ) -> list[Pair]:
     """Two trials on validation queries after a share of their interactions, for every user (or only some)."""
 
@@ -71,15 +73,15 @@ def _when(share: float) -> str:
 
 
 # Figure 1
-def antithetic_or_not(data: DataChoice, scale: Scale) -> list[Trial]:
+def antithetic_or_not(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [evolve(data, scale, {"antithetic": on}, antithetic=on, **_OPEN) for on in (True, False)]
 
 
-def antithetic_faster(outcome: Outcome) -> Verdict:
+def antithetic_faster(outcome: Trials) -> Verdict:
     return all_better(compare(outcome, {"antithetic": True}, {"antithetic": False}, share=_EARLY))
 
 
-def antithetic_most_for_informational(outcome: Outcome) -> Verdict:
+def antithetic_most_for_informational(outcome: Trials) -> Verdict:
     gains = {
         pair.name.split()[1]: {cell: pair.ours[cell] - pair.theirs[cell] for cell in pair.ours}
         for pair in compare(outcome, {"antithetic": True}, {"antithetic": False}, share=_EARLY)
@@ -92,16 +94,16 @@ def antithetic_most_for_informational(outcome: Outcome) -> Verdict:
 BATCHES = (2, 4, 8, 16, 32)
 
 
-def batch_sizes(data: DataChoice, scale: Scale) -> list[Trial]:
+def batch_sizes(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [evolve(data, scale, {"interactions": b}, interactions=b, **_OPEN) for b in BATCHES]
 
 
-def batch_sizes_close(outcome: Outcome) -> Verdict:
+def batch_sizes_close(outcome: Trials) -> Verdict:
     pairs = [p for b in BATCHES if b != 4 for p in compare(outcome, {"interactions": b}, {"interactions": 4})]
     return all_equal(pairs, margin=_WITHIN)
 
 
-def large_batches_slower(outcome: Outcome) -> Verdict:
+def large_batches_slower(outcome: Trials) -> Verdict:
     return all_better(
         [
             pair
@@ -112,7 +114,7 @@ def large_batches_slower(outcome: Outcome) -> Verdict:
     )
 
 
-def four_is_a_good_batch(outcome: Outcome) -> Verdict:
+def four_is_a_good_batch(outcome: Trials) -> Verdict:
     pairs = [p for b in BATCHES if b != 4 for p in compare(outcome, {"interactions": 4}, {"interactions": b})]
     return all_at_least(pairs, margin=_LITTLE)
 
@@ -121,25 +123,25 @@ def four_is_a_good_batch(outcome: Outcome) -> Verdict:
 PS = (0.15, 0.25, 0.5, 1.0)
 
 
-def privatised(data: DataChoice, scale: Scale) -> list[Trial]:
+def privatised(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [evolve(data, scale, {"p": p}, p=p) for p in PS]
 
 
-def higher_p_better(outcome: Outcome) -> Verdict:
+def higher_p_better(outcome: Trials) -> Verdict:
     """From the lowest to the highest, early and late."""
     late, early = (compare(outcome, {"p": 1.0}, {"p": 0.15}, share=share) for share in (1.0, _EARLY))
     return all_better([*late, *early])
 
 
-def half_truth_costs_little(outcome: Outcome) -> Verdict:
+def half_truth_costs_little(outcome: Trials) -> Verdict:
     return all_equal(compare(outcome, {"p": 1.0}, {"p": 0.5}), margin=_LITTLE)
 
 
-def low_p_slower(outcome: Outcome) -> Verdict:
+def low_p_slower(outcome: Trials) -> Verdict:
     return all_better([pair for p in (0.15, 0.25) for pair in compare(outcome, {"p": 1.0}, {"p": p}, share=_EARLY)])
 
 
-def low_p_still_learns(outcome: Outcome) -> Verdict:
+def low_p_still_learns(outcome: Trials) -> Verdict:
     def pair(data: str, user: str) -> list[Pair]:
         trial = outcome.find(data=data, p=0.15)
         name = f"{data} {user} at the end over the start"
@@ -149,13 +151,13 @@ def low_p_still_learns(outcome: Outcome) -> Verdict:
 
 
 # Figures 4 and 5, Table 3
-def rankers_and_baselines(data: DataChoice, scale: Scale) -> list[Trial]:
+def rankers_and_baselines(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     learnt = [evolve(data, scale, {"ranker": ranker}, ranker=ranker) for ranker in RANKERS]
     return [*learnt, *(make_trial(data, scale, name, {"ranker": "linear"}) for name in ("mse", "ranking-svm"))]
 
 
 def learnt_and_baseline(
-    outcome: Outcome,
+    outcome: Trials,
     baseline: str,
     *,
     metrics: Sequence[str] = (TRAIN,),
@@ -181,15 +183,15 @@ def learnt_and_baseline(
     return for_every_user(outcome, pairs)
 
 
-def as_good_as_mse(outcome: Outcome) -> Verdict:
+def as_good_as_mse(outcome: Trials) -> Verdict:
     return all_at_least(learnt_and_baseline(outcome, "mse", users=("navigational", "perfect")), margin=_LITTLE)
 
 
-def as_good_as_ranking_svm(outcome: Outcome) -> Verdict:
+def as_good_as_ranking_svm(outcome: Trials) -> Verdict:
     return all_at_least(learnt_and_baseline(outcome, "ranking-svm", users=("navigational", "perfect")), margin=_LITTLE)
 
 
-def few_interactions_suffice(outcome: Outcome) -> Verdict:
+def few_interactions_suffice(outcome: Trials) -> Verdict:
     """After a quarter of the two million, validation queries are served as well as at the end."""
 
     def pairs(data: str, user: str) -> list[Pair]:
@@ -206,7 +208,7 @@ def few_interactions_suffice(outcome: Outcome) -> Verdict:
     return all_at_least(for_every_user(outcome, pairs), margin=_LITTLE)
 
 
-def two_layer_above_linear_informational(outcome: Outcome) -> Verdict:
+def two_layer_above_linear_informational(outcome: Trials) -> Verdict:
     rows = []
     for data in outcome.data:
         layers = [outcome.find(data=data, method="foltr-es", ranker=r).values("informational", TRAIN) for r in RANKERS]
@@ -215,7 +217,7 @@ def two_layer_above_linear_informational(outcome: Outcome) -> Verdict:
     return ordered(rows)
 
 
-def best_baseline_reached_informational(outcome: Outcome) -> Verdict:
+def best_baseline_reached_informational(outcome: Trials) -> Verdict:
     """Lower than the better baseline by less than what counts as little, in each of the two folds shown."""
     found = []
     for data in outcome.data:
@@ -231,7 +233,7 @@ def best_baseline_reached_informational(outcome: Outcome) -> Verdict:
     return Verdict(holds, None, f"Ours beside the better baseline, lower by less than {_LITTLE:g}: {'; '.join(words)}.")
 
 
-def means(outcome: Outcome, ours: dict[str, Any], theirs: dict[str, Any]) -> list[tuple[str, float, float]]:
+def means(outcome: Trials, ours: dict[str, Any], theirs: dict[str, Any]) -> list[tuple[str, float, float]]:
     """(cell, mean of ours, mean of theirs) over every data set, user and split."""
     return [
         (
@@ -244,16 +246,16 @@ def means(outcome: Outcome, ours: dict[str, Any], theirs: dict[str, Any]) -> lis
     ]
 
 
-def ranking_svm_above_mse(outcome: Outcome) -> Verdict:
+def ranking_svm_above_mse(outcome: Trials) -> Verdict:
     return ordered(means(outcome, {"method": "ranking-svm"}, {"method": "mse"}))
 
 
-def two_layer_above_linear(outcome: Outcome) -> Verdict:
+def two_layer_above_linear(outcome: Trials) -> Verdict:
     ours = {"method": "foltr-es"}
     return ordered(means(outcome, {**ours, "ranker": "mlp"}, {**ours, "ranker": "linear"}))
 
 
-def two_layer_near_ranking_svm(outcome: Outcome) -> Verdict:
+def two_layer_near_ranking_svm(outcome: Trials) -> Verdict:
     """The paper: different in three of twelve cases, below in one. Here: below in at most as large a share."""
     pairs = learnt_and_baseline(outcome, "ranking-svm", metrics=(TRAIN, TEST), rankers=("mlp",))
     tests = [paired_t_test(*pair.aligned()) for pair in pairs]

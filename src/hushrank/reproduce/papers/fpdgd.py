@@ -11,12 +11,12 @@ from statistics import fmean
 from typing import Any
 
 from hushrank.privacy.named import PAPER_SETTINGS, published_sensitivity
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, Trial, make_trial
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
 from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
-    Outcome,
     Pair,
+    Trials,
     Values,
     Verdict,
     all_better,
@@ -32,18 +32,18 @@ _EPSILON = 4.5  # of Figures 4 to 6, with Delta = 5
 _SAME_SUM = 0.02  # share of an online sum that counts as "little"
 
 
-def protocol(data: DataChoice, scale: Scale) -> tuple[int, int]:
+def protocol(data: DataChoice, scale: ReproductionSize) -> tuple[int, int]:
     """(interactions per client and round, updates)"""
     b, updates = (2, 200) if data.is_large else (4, 1000)
     return (b, updates // 10) if scale.quick else (b, updates)
 
 
-def noisy(data: DataChoice, scale: Scale, epsilon: float, cell: dict[str, Any], **changes: Any) -> Trial:
+def noisy(data: DataChoice, scale: ReproductionSize, epsilon: float, cell: dict[str, Any], **changes: Any) -> Trial:
     about = {"privacy": "paper", "epsilon": epsilon, "sensitivity": published_sensitivity(epsilon)}
     return make_trial(data, scale, "fpdgd", {**about, **cell}, privacy="paper", epsilon=epsilon, **changes)
 
 
-def budgets(data: DataChoice, scale: Scale) -> list[Trial]:
+def budgets(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """FPDGD without noise and at four budgets, and FOLtR-ES at the p that stands beside each."""
     b, updates = protocol(data, scale)
     size = {"interactions": b, "rounds": updates}
@@ -55,7 +55,7 @@ def budgets(data: DataChoice, scale: Scale) -> list[Trial]:
     return trials
 
 
-def budgets_and_controls(data: DataChoice, scale: Scale) -> list[Trial]:
+def budgets_and_controls(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """And central PDGD at as many updates, at as many interactions, and in batches of a round."""
     b, updates = protocol(data, scale)
     n = 1000 * b
@@ -69,7 +69,7 @@ def budgets_and_controls(data: DataChoice, scale: Scale) -> list[Trial]:
 
 
 def at_each_budget(
-    outcome: Outcome,
+    outcome: Trials,
     names: tuple[str, ...],
     *,
     metric: str,
@@ -90,7 +90,7 @@ def at_each_budget(
     ]
 
 
-def budget_steps(outcome: Outcome, names: tuple[str, ...], *, metric: str) -> list[Pair]:
+def budget_steps(outcome: Trials, names: tuple[str, ...], *, metric: str) -> list[Pair]:
     """The largest budget against each other one."""
     *others, largest = (setting.epsilon for setting in PAPER_SETTINGS.values())
     return [
@@ -105,21 +105,21 @@ def budget_steps(outcome: Outcome, names: tuple[str, ...], *, metric: str) -> li
     ]
 
 
-def online_above_es_on_mslr(outcome: Outcome) -> Verdict:
+def online_above_es_on_mslr(outcome: Trials) -> Verdict:
     return all_better(at_each_budget(outcome, _LARGE, metric=ONLINE))
 
 
-def es_above_online_navigational(outcome: Outcome) -> Verdict:
+def es_above_online_navigational(outcome: Trials) -> Verdict:
     turned = {"above": "foltr-es", "below": "fpdgd"}
     return all_better(at_each_budget(outcome, _SMALL, metric=ONLINE, users=("navigational",), **turned))
 
 
-def budget_matters_little_online(outcome: Outcome) -> Verdict:
+def budget_matters_little_online(outcome: Trials) -> Verdict:
     pairs = budget_steps(outcome, _LARGE, metric=ONLINE)
     return all_equal(pairs, margin=_SAME_SUM * fmean(value for pair in pairs for value in pair.ours.values()))
 
 
-def smaller_budget_lower_online(outcome: Outcome) -> Verdict:
+def smaller_budget_lower_online(outcome: Trials) -> Verdict:
     """Lower on average at the smallest budget than at the largest, without a significant difference."""
     pairs = [pair for pair in budget_steps(outcome, _SMALL, metric=ONLINE) if pair.name.endswith(" 1.2")]
     gain = fmean(a - b for pair in pairs for a, b in zip(*pair.aligned(), strict=True))
@@ -128,19 +128,19 @@ def smaller_budget_lower_online(outcome: Outcome) -> Verdict:
     return Verdict(gain > 0 and not shown.holds, shown.p, said)
 
 
-def budget_matters_little(outcome: Outcome) -> Verdict:
+def budget_matters_little(outcome: Trials) -> Verdict:
     return all_equal(budget_steps(outcome, _LARGE, metric=OFFLINE), margin=_LITTLE)
 
 
-def above_es(outcome: Outcome) -> Verdict:
+def above_es(outcome: Trials) -> Verdict:
     return all_better(at_each_budget(outcome, tuple(outcome.data), metric=OFFLINE))
 
 
-def above_es_by_max_rr(outcome: Outcome) -> Verdict:
+def above_es_by_max_rr(outcome: Trials) -> Verdict:
     return all_better(at_each_budget(outcome, tuple(outcome.data), metric="offline/MaxRR"))
 
 
-def es_declines(outcome: Outcome) -> Verdict:
+def es_declines(outcome: Trials) -> Verdict:
     """Higher after a fifth of the interactions than at the end."""
     pairs = []
     for data in outcome.only(*_SMALL):
@@ -152,7 +152,7 @@ def es_declines(outcome: Outcome) -> Verdict:
     return all_better(pairs)
 
 
-def federated_and_central(outcome: Outcome, control: str) -> list[tuple[str, Values, Values]]:
+def federated_and_central(outcome: Trials, control: str) -> list[tuple[str, Values, Values]]:
     """(data and user, FPDGD without noise, the control) for each."""
     return [
         (
@@ -165,17 +165,17 @@ def federated_and_central(outcome: Outcome, control: str) -> list[tuple[str, Val
     ]
 
 
-def pdgd_below_at_equal_updates(outcome: Outcome) -> Verdict:
+def pdgd_below_at_equal_updates(outcome: Trials) -> Verdict:
     found = federated_and_central(outcome, "equal updates")
     return all_better([Pair(f"{who} fpdgd over pdgd", federated, central) for who, federated, central in found])
 
 
-def pdgd_above_at_equal_interactions(outcome: Outcome) -> Verdict:
+def pdgd_above_at_equal_interactions(outcome: Trials) -> Verdict:
     found = federated_and_central(outcome, "equal interactions")
     return all_better([Pair(f"{who} pdgd over fpdgd", central, federated) for who, federated, central in found])
 
 
-def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
+def numbers_of_clients(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """With and without noise."""
     b, updates = protocol(data, scale)
     size = {"interactions": b, "rounds": updates}
@@ -189,7 +189,7 @@ def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
     ]
 
 
-def steps(outcome: Outcome, key: str, values: tuple[int, ...], *, privacy: str) -> list[Pair]:
+def steps(outcome: Trials, key: str, values: tuple[int, ...], *, privacy: str) -> list[Pair]:
     """Each value of the key against the one before it, with or without noise."""
 
     def pairs(data: str, user: str) -> list[Pair]:
@@ -200,7 +200,7 @@ def steps(outcome: Outcome, key: str, values: tuple[int, ...], *, privacy: str) 
     return for_every_user(outcome, pairs)
 
 
-def more_clients_better(outcome: Outcome) -> Verdict:
+def more_clients_better(outcome: Trials) -> Verdict:
     """Higher on average from ten to a thousand, and each step small: equal within twice what counts as little."""
     ends = steps(outcome, "n_clients", (10, 1000), privacy="none")
     gain = fmean(ours - theirs for pair in ends for ours, theirs in zip(*pair.aligned(), strict=True))
@@ -209,12 +209,12 @@ def more_clients_better(outcome: Outcome) -> Verdict:
     return both(grows, all_equal(each, margin=2 * _LITTLE))
 
 
-def further_clients_add_little(outcome: Outcome) -> Verdict:
+def further_clients_add_little(outcome: Trials) -> Verdict:
     pairs = [pair for p in ("none", "paper") for pair in steps(outcome, "n_clients", (100, 1000), privacy=p)]
     return all_equal(pairs, margin=_LITTLE)
 
 
-def silence_over_noise(outcome: Outcome, *, n_clients: int) -> list[Pair]:
+def silence_over_noise(outcome: Trials, *, n_clients: int) -> list[Pair]:
     def pair(data: str, user: str) -> list[Pair]:
         quiet, loud = (outcome.find(data=data, n_clients=n_clients, privacy=p).values(user) for p in ("none", "paper"))
         return [Pair(f"{data} {user} {n_clients} clients", quiet, loud)]
@@ -222,23 +222,23 @@ def silence_over_noise(outcome: Outcome, *, n_clients: int) -> list[Pair]:
     return for_every_user(outcome, pair)
 
 
-def few_clients_poor_with_noise(outcome: Outcome) -> Verdict:
+def few_clients_poor_with_noise(outcome: Trials) -> Verdict:
     return all_better(silence_over_noise(outcome, n_clients=10))
 
 
-def noise_harmless_with_many(outcome: Outcome) -> Verdict:
+def noise_harmless_with_many(outcome: Trials) -> Verdict:
     return all_equal([pair for n in (100, 1000) for pair in silence_over_noise(outcome, n_clients=n)], margin=_LITTLE)
 
 
 _BATCHES = (2, 4, 8)
 
 
-def batches_at_equal_updates(data: DataChoice, scale: Scale) -> list[Trial]:
+def batches_at_equal_updates(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     updates = protocol(data, scale)[1]
     return [noisy(data, scale, _EPSILON, {"interactions": b}, interactions=b, rounds=updates) for b in _BATCHES]
 
 
-def batches_at_equal_budget(data: DataChoice, scale: Scale) -> list[Trial]:
+def batches_at_equal_budget(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """As many interactions as the smallest batch has in the protocol's updates."""
     budget = 2 * protocol(data, scale)[1]
     looks = {b: max(1, budget // (10 * b)) for b in _BATCHES}
@@ -248,7 +248,7 @@ def batches_at_equal_budget(data: DataChoice, scale: Scale) -> list[Trial]:
     ]
 
 
-def batches_compared(outcome: Outcome, ours: int, theirs: int, *, share: float, user: str | None = None) -> list[Pair]:
+def batches_compared(outcome: Trials, ours: int, theirs: int, *, share: float, user: str | None = None) -> list[Pair]:
     """Two batch sizes after a share of each training."""
 
     def pair(data: str, who: str) -> list[Pair]:
@@ -260,20 +260,20 @@ def batches_compared(outcome: Outcome, ours: int, theirs: int, *, share: float, 
     return for_every_user(outcome, pair)
 
 
-def largest_over_smallest(outcome: Outcome, *, share: float, user: str | None = None) -> list[Pair]:
+def largest_over_smallest(outcome: Trials, *, share: float, user: str | None = None) -> list[Pair]:
     return batches_compared(outcome, _BATCHES[-1], _BATCHES[0], share=share, user=user)
 
 
-def larger_batch_better(outcome: Outcome) -> Verdict:
+def larger_batch_better(outcome: Trials) -> Verdict:
     return all_better(largest_over_smallest(outcome, share=1.0))
 
 
-def batches_meet_for_perfect(outcome: Outcome) -> Verdict:
+def batches_meet_for_perfect(outcome: Trials) -> Verdict:
     early = all_better(largest_over_smallest(outcome, share=_EARLY, user="perfect"))
     return both(early, all_equal(largest_over_smallest(outcome, share=1.0, user="perfect"), margin=_LITTLE))
 
 
-def batches_differ_less_for_informational(outcome: Outcome) -> Verdict:
+def batches_differ_less_for_informational(outcome: Trials) -> Verdict:
     """Early on the gain of a larger batch is smaller for informational users than for perfect ones, and is there."""
     perfect, informational = (
         largest_over_smallest(outcome, share=_EARLY, user=user) for user in ("perfect", "informational")
@@ -289,16 +289,16 @@ def _differences(pair: Pair) -> dict[tuple[int, int], float]:
     return {cell: pair.ours[cell] - pair.theirs[cell] for cell in pair.ours}
 
 
-def batch_matters_little(outcome: Outcome) -> Verdict:
+def batch_matters_little(outcome: Trials) -> Verdict:
     return all_equal(steps(outcome, "interactions", _BATCHES, privacy="paper"), margin=_LITTLE)
 
 
-def small_batch_better_early(outcome: Outcome) -> Verdict:
+def small_batch_better_early(outcome: Trials) -> Verdict:
     """After as many interactions, not after the same share of the updates: both have the same budget."""
     return all_better(batches_compared(outcome, _BATCHES[0], _BATCHES[-1], share=_EARLY))
 
 
-def small_batch_better_online(outcome: Outcome) -> Verdict:
+def small_batch_better_online(outcome: Trials) -> Verdict:
     """The mean quality of the lists shown; the discounted sum counts rounds, of which a small batch has more."""
 
     def pair(data: str, user: str) -> list[Pair]:

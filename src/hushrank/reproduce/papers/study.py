@@ -9,13 +9,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 from hushrank.reproduce.papers.foltr_es import RANKERS, TEST, TRAIN, evolve, rounds_for
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, Scale, Trial, make_trial
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
 from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
     Finished,
-    Outcome,
     Pair,
+    Trials,
     Values,
     Verdict,
     all_better,
@@ -32,7 +32,7 @@ _OPEN: dict[str, Any] = {"privacy": "none"}
 
 
 def users_pairs(
-    outcome: Outcome,
+    outcome: Trials,
     names: tuple[str, ...],
     ours: dict[str, Any],
     theirs: dict[str, Any],
@@ -60,11 +60,11 @@ def _words(cell: dict[str, Any]) -> str:
 PS = (0.5, 0.9, 1.0)
 
 
-def data_sets(data: DataChoice, scale: Scale) -> list[Trial]:
+def data_sets(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [evolve(data, scale, {"ranker": r, "p": p}, ranker=r, p=p) for r in RANKERS for p in PS]
 
 
-def higher_p_better_on_mq(outcome: Outcome) -> Verdict:
+def higher_p_better_on_mq(outcome: Trials) -> Verdict:
     return all_better(
         [
             pair
@@ -77,19 +77,19 @@ def higher_p_better_on_mq(outcome: Outcome) -> Verdict:
 
 
 def layers(
-    outcome: Outcome, names: tuple[str, ...], p: float, *, above: str = "mlp", below: str = "linear"
+    outcome: Trials, names: tuple[str, ...], p: float, *, above: str = "mlp", below: str = "linear"
 ) -> list[Pair]:
     return users_pairs(outcome, names, {"ranker": above, "p": p}, {"ranker": below, "p": p}, metric=TRAIN)
 
 
-def two_layer_above_linear_on_mq(outcome: Outcome) -> Verdict:
+def two_layer_above_linear_on_mq(outcome: Trials) -> Verdict:
     """Above for p near 1, and not shown to be above at p = .5."""
     near = all_better([pair for p in (0.9, 1.0) for pair in layers(outcome, _SMALL, p)])
     half = all_better(layers(outcome, _SMALL, 0.5))
     return both(near, Verdict(not half.holds, None, f"At p = 0.5: {half.why}"))
 
 
-def two_layer_below_linear_on_large(outcome: Outcome) -> Verdict:
+def two_layer_below_linear_on_large(outcome: Trials) -> Verdict:
     large = (*_MSLR, *_YAHOO)
     return all_better([pair for p in PS for pair in layers(outcome, large, p, above="linear", below="mlp")])
 
@@ -104,7 +104,7 @@ def instability(trial: Finished, user: str, metric: str) -> float:
     return spread_within_folds(trial.values(user, metric))
 
 
-def informational_unstable_on_large(outcome: Outcome) -> Verdict:
+def informational_unstable_on_large(outcome: Trials) -> Verdict:
     ratios = {
         data: fmean(
             instability(trial, "informational", TRAIN) / max(instability(trial, "perfect", TRAIN), 1e-9)
@@ -127,7 +127,7 @@ def informational_unstable_on_large(outcome: Outcome) -> Verdict:
 CLIENTS = (50, 1000, 2000)
 
 
-def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
+def numbers_of_clients(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [
         evolve(data, scale, {"ranker": ranker, "n_clients": n}, ranker=ranker, n_clients=n)
         for ranker in RANKERS
@@ -135,12 +135,12 @@ def numbers_of_clients(data: DataChoice, scale: Scale) -> list[Trial]:
     ]
 
 
-def more_over_fewer(outcome: Outcome, names: tuple[str, ...], ranker: str, more: int, fewer: int) -> list[Pair]:
+def more_over_fewer(outcome: Trials, names: tuple[str, ...], ranker: str, more: int, fewer: int) -> list[Pair]:
     ours, theirs = ({"ranker": ranker, "n_clients": n} for n in (more, fewer))
     return users_pairs(outcome, names, ours, theirs, metric=TRAIN)
 
 
-def few_clients_hurt_linear(outcome: Outcome) -> Verdict:
+def few_clients_hurt_linear(outcome: Trials) -> Verdict:
     linear = all_better(more_over_fewer(outcome, ("mq2007",), "linear", 2000, 50))
     return both(linear, all_equal(more_over_fewer(outcome, ("mq2007",), "mlp", 2000, 50), margin=2 * _LITTLE))
 
@@ -149,7 +149,7 @@ def gain(pairs: list[Pair]) -> float:
     return fmean(a - b for pair in pairs for a, b in zip(*pair.aligned(), strict=True))
 
 
-def more_clients_better_on_mq2008(outcome: Outcome) -> Verdict:
+def more_clients_better_on_mq2008(outcome: Trials) -> Verdict:
     gains = {r: gain(more_over_fewer(outcome, ("mq2008",), r, 2000, 50)) for r in RANKERS}
     said = "; ".join(f"{ranker} {value:+.4f}" for ranker, value in gains.items())
     return Verdict(
@@ -157,7 +157,7 @@ def more_clients_better_on_mq2008(outcome: Outcome) -> Verdict:
     )
 
 
-def few_clients_better_on_mslr(outcome: Outcome) -> Verdict:
+def few_clients_better_on_mslr(outcome: Trials) -> Verdict:
     pairs = [pair for ranker in RANKERS for pair in more_over_fewer(outcome, _MSLR, ranker, 50, 2000)]
     ahead = sum(gain([pair]) > 0 for pair in pairs)
     return Verdict(
@@ -167,13 +167,13 @@ def few_clients_better_on_mslr(outcome: Outcome) -> Verdict:
     )
 
 
-def clients_matter_little_on_yahoo(outcome: Outcome) -> Verdict:
+def clients_matter_little_on_yahoo(outcome: Trials) -> Verdict:
     pairs = [pair for ranker in RANKERS for pair in more_over_fewer(outcome, _YAHOO, ranker, 2000, 1000)]
     return all_equal([*pairs, *more_over_fewer(outcome, _YAHOO, "mlp", 2000, 50)], margin=_LITTLE)
 
 
 # Figures 3 and 5: PDGD beside it
-def central(data: DataChoice, scale: Scale, batch: int) -> Trial:
+def central(data: DataChoice, scale: ReproductionSize, batch: int) -> Trial:
     rounds = rounds_for(scale)
     return make_trial(
         data,
@@ -187,12 +187,12 @@ def central(data: DataChoice, scale: Scale, batch: int) -> Trial:
     )
 
 
-def pdgd_beside(data: DataChoice, scale: Scale) -> list[Trial]:
+def pdgd_beside(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     learnt = [evolve(data, scale, {"ranker": ranker, "p": 1.0}, ranker=ranker, **_OPEN) for ranker in RANKERS]
     return [*learnt, central(data, scale, _BATCH)]
 
 
-def pdgd_beside_by_ndcg(data: DataChoice, scale: Scale) -> list[Trial]:
+def pdgd_beside_by_ndcg(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """nDCG is the reward too."""
     learnt = [
         evolve(data, scale, {"ranker": ranker, "p": 1.0}, ranker=ranker, reward="nDCG", **_OPEN) for ranker in RANKERS
@@ -200,7 +200,7 @@ def pdgd_beside_by_ndcg(data: DataChoice, scale: Scale) -> list[Trial]:
     return [*learnt, central(data, scale, _BATCH), central(data, scale, 200)]
 
 
-def pdgd_over_es(outcome: Outcome, names: tuple[str, ...], metric: str, **more: Any) -> list[Pair]:
+def pdgd_over_es(outcome: Trials, names: tuple[str, ...], metric: str, **more: Any) -> list[Pair]:
     return [
         pair
         for ranker in RANKERS
@@ -215,7 +215,7 @@ def pdgd_over_es(outcome: Outcome, names: tuple[str, ...], metric: str, **more: 
     ]
 
 
-def pdgd_faster_then_caught(outcome: Outcome) -> Verdict:
+def pdgd_faster_then_caught(outcome: Trials) -> Verdict:
     """Ahead after a tenth of the interactions, and by less at the end."""
     found, words = [], []
     for data in outcome.only("mq2008", *_YAHOO):
@@ -233,24 +233,24 @@ def pdgd_faster_then_caught(outcome: Outcome) -> Verdict:
     return Verdict(all(found), None, f"In {sum(found)} of {len(found)} cases above 0 and then smaller. {said}")
 
 
-def es_below_pdgd(outcome: Outcome) -> Verdict:
+def es_below_pdgd(outcome: Trials) -> Verdict:
     return all_better(pdgd_over_es(outcome, ("mq2007", *_MSLR), TEST))
 
 
-def gap_larger_on_mslr(outcome: Outcome) -> Verdict:
+def gap_larger_on_mslr(outcome: Trials) -> Verdict:
     large, small = (gain(pdgd_over_es(outcome, names, TEST)) for names in (_MSLR, ("mq2007",)))
     return ordered([("gap to PDGD on MSLR-WEB10K and on MQ2007", large, small)])
 
 
-def pdgd_above_on_mslr(outcome: Outcome) -> Verdict:
+def pdgd_above_on_mslr(outcome: Trials) -> Verdict:
     return all_better(pdgd_over_es(outcome, _MSLR, OFFLINE))
 
 
-def pdgd_above_for_informational(outcome: Outcome) -> Verdict:
+def pdgd_above_for_informational(outcome: Trials) -> Verdict:
     return all_better(pdgd_over_es(outcome, tuple(outcome.data), OFFLINE, users=("informational",)))
 
 
-def es_unstable(outcome: Outcome) -> Verdict:
+def es_unstable(outcome: Trials) -> Verdict:
     """Its repeats differ more than those of PDGD, on average over users, data and rankers."""
     by_method: dict[str, list[float]] = {"foltr-es": [], "pdgd": []}
     for trial in outcome.finished:
@@ -262,7 +262,7 @@ def es_unstable(outcome: Outcome) -> Verdict:
 
 
 # Figure 4: judged by labels
-def learns(outcome: Outcome, names: tuple[str, ...], users: tuple[str, ...], rankers: tuple[str, ...]) -> list[Pair]:
+def learns(outcome: Trials, names: tuple[str, ...], users: tuple[str, ...], rankers: tuple[str, ...]) -> list[Pair]:
     """The last ranker against the first, on test queries."""
     return [
         Pair(
@@ -277,24 +277,24 @@ def learns(outcome: Outcome, names: tuple[str, ...], users: tuple[str, ...], ran
     ]
 
 
-def learns_from_clean_clicks(outcome: Outcome) -> Verdict:
+def learns_from_clean_clicks(outcome: Trials) -> Verdict:
     return all_better(learns(outcome, _SMALL, ("perfect", "navigational"), RANKERS))
 
 
-def two_layer_fails_on_noise(outcome: Outcome) -> Verdict:
+def two_layer_fails_on_noise(outcome: Trials) -> Verdict:
     linear = all_better(learns(outcome, _SMALL, ("informational",), ("linear",)))
     two = [all_better([pair]) for pair in learns(outcome, _SMALL, ("informational",), ("mlp",))]
     fails = Verdict(not any(v.holds for v in two), None, f"Two-layer: {sum(v.holds for v in two)} of {len(two)} learn.")
     return both(linear, fails)
 
 
-def no_learning_from_noise_on_large(outcome: Outcome) -> Verdict:
+def no_learning_from_noise_on_large(outcome: Trials) -> Verdict:
     pairs = learns(outcome, (*_MSLR, *_YAHOO), ("informational",), RANKERS)
     found = [all_better([pair]) for pair in pairs]
     return Verdict(not any(v.holds for v in found), None, f"{sum(v.holds for v in found)} of {len(found)} learn.")
 
 
-def navigational_unstable_on_mslr(outcome: Outcome) -> Verdict:
+def navigational_unstable_on_mslr(outcome: Trials) -> Verdict:
     outcome.only(*_MSLR)
     trials = [trial for trial in outcome.finished if trial.cell["data"].startswith(_MSLR)]
     ratio = fmean(
