@@ -406,7 +406,7 @@ def test_by_default_the_budget_covers_the_agreed_rounds_and_no_more(tmp_path: Pa
 
 
 class DiedError(Exception):
-    """Stands for the end of a process; tests/live/test_client_kill.py ends real ones."""
+    """Stands for the end of a process; tests/live/device/test_client_kill.py ends real ones."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -229,7 +229,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from hushrank.live.device.store import *
-from test_interactions import shown
+from test_device_store import shown
 with Interactions(Path(sys.argv[1])) as store:
     round = max((answer.round for answer in store.list_answers()), default=0)
     while True:
