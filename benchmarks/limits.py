@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from hushrank.engine.gather import initial_params, initial_state
+from hushrank.engine.inputs import initial_params, initial_state
 from hushrank.engine.kernel import fill_uniform, sample_places, score_documents
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import load_engine

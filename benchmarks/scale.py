@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.fresh import run_fresh
-from hushrank.engine.gather import initial_state
+from hushrank.engine.inputs import initial_state
 from hushrank.engine.plan import make_plans
 from hushrank.engine.simulate import Options, load_engine, name_engine
 from hushrank.files import write_json

@@ -24,7 +24,7 @@ from secret_search import Leak, search_bytes, search_files, search_text
 
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
-from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting

@@ -8,7 +8,7 @@ import numpy as np
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.named import named_user
-from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_memory, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
@@ -16,7 +16,7 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.round import run_round
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.types import Array, Dataset, Fold, QuerySet
+from hushrank.types import Array, Dataset, Fold, NamedArrays, QuerySet
 
 USERS = ("perfect", "navigational", "informational")
 N_FEATURES = 6
@@ -69,8 +69,9 @@ def run_plainly(setting: Setting, cell: Cell, n_rounds: int) -> tuple[Array, lis
     """The last parameters of a cell and each round's online nDCG, by `round.run_round`."""
     federation = make_federation(setting, cell)
     params = initial_params(setting, cell)
-    state, online = federation.server_step.init(params), []
+    state: NamedArrays = initial_memory(setting, params)
+    online = []
     for round in range(1, n_rounds + 1):
-        state, params, quality = run_round(federation, state, params, key=cell_key(setting, cell), round=round)
-        online.append(quality)
+        state, params, seen = run_round(federation, state, params, key=cell_key(setting, cell), round=round)
+        online.append(seen["online"])
     return params, online

@@ -5,13 +5,16 @@ Shapes: the last axis is the list; `n_documents` counts those of a whole query s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
+NamedArrays: TypeAlias = Mapping[str, Array]  # what an optimiser, a rule or a client remembers, or what a round showed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Client:
 
     id: int  # stable for the client's life; never its place in a cohort
     n_interactions: int  # searches made in this round
+    group: int = 0  # whose queries, labels and way of clicking it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,14 @@ class PrivateUpdate:
     delta: Array  # [n_params]
     weight: float  # in the weighted mean
     guarantee: str  # in words: what an observer of this message can and cannot learn
+
+
+@dataclass(frozen=True, slots=True)
+class ForgedUpdate:
+    """What a malicious client sends in place of its update: no mechanism made it, and it promises nothing."""
+
+    delta: Array  # [n_params]
+    weight: float  # in the weighted mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class Parameter:
 
     name: str
     shape: tuple[int, ...]
+    is_personal: bool = False  # each client keeps its own, which is never part of an update
 
     @property
     def size(self) -> int:
@@ -163,17 +176,46 @@ class Weighted(Protocol):
 
 
 class Rule(Protocol):
-    """How a server makes one update of many, all of them at once."""
+    """How a server makes one update of many, all of them at once. It may remember arrays from round to round."""
 
-    def __call__(self, updates: Array, weights: Array) -> Array:
-        """[n_params] from [n_clients, n_params] updates and [n_clients] weights."""
+    def __call__(
+        self, state: NamedArrays, updates: Array, weights: Array, round: int
+    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
+        """(what to remember, the update [n_params], evidence: named numbers for the report).
+
+        From what the rule remembers (empty in the first round), updates [n_clients, n_params], weights [n_clients].
+        """
+
+
+class Knowledge(StrEnum):
+    """What malicious clients know when they decide what to send."""
+
+    nothing = "nothing"  # the shared ranker, which everybody has
+    own = "own"  # and what they themselves learnt
+    everybody = "everybody"  # and what all others send
+
+
+@dataclass(frozen=True, slots=True)
+class AttackView:
+    """What the malicious clients of a round see, as far as the attack's knowledge goes."""
+
+    params: Array  # [n_params] the shared ranker
+    round: int
+    n_clients: int  # whose updates arrive, malicious ones included
+    n_malicious: int
+    own: Array | None  # [n_malicious, n_params] what they would have sent; None: not known
+    others: Array | None  # [n_clients - n_malicious, n_params] what everybody else sends; None: not known
 
 
 class Attack(Protocol):
     """What malicious clients send instead of what they learnt."""
 
-    def __call__(self, updates: Array, is_malicious: Array, params: Array, *, key: Array) -> Array:
-        """[n_clients, n_params] the updates with those of the malicious clients replaced."""
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the attack may see."""
+
+    def __call__(self, view: AttackView, *, key: Array) -> Array:
+        """[n_malicious, n_params] what they send."""
 
 
 class Ranker(Protocol):

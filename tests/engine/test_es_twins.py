@@ -9,7 +9,7 @@ import pytest
 from tiny_settings import tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting

@@ -9,7 +9,7 @@ import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.gather import cell_key
+from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate

@@ -11,7 +11,7 @@ from tiny_settings import tiny_setting
 
 from hushrank.engine import fused, plan, program, train
 from hushrank.engine.checkpoint import load_progress
-from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plan import Cell, estimate_bytes, make_plans
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
-from hushrank.engine.gather import cell_key
+from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.program import add_words
 from hushrank.engine.setting import Setting, why_not_fast

@@ -9,7 +9,7 @@ import pytest
 from tiny_settings import UNEQUAL, run_plainly, tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.gather import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plan import Cell
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import Population, sample_cohort

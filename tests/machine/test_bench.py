@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.gather import Seen, State
+from hushrank.engine.inputs import Seen, State
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.machine import bench

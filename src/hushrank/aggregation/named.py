@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from hushrank.aggregation.mean import mean_aggregate
-from hushrank.types import Array, PrivateUpdate, Rule
+from hushrank.types import Array, NamedArrays, Rule
 
 STREAMED = "mean"  # needs one update at a time; every other rule needs all of them at once
-RULES: dict[str, Rule] = {}  # {name: rule over all updates}; a plugin adds its own here
+RuleMaker: TypeAlias = Rule | type[Rule]  # a rule, or the dataclass of rules that differ in their settings
+RULES: dict[str, RuleMaker] = {}  # {name: rule over all updates}; a plugin adds its own here
+
+
+@dataclass(frozen=True, slots=True)
+class Stateless:
+    """A rule that remembers nothing and tells nothing: a function of updates and weights."""
+
+    combine: Callable[[Array, Array], Array]
+
+    def __call__(
+        self, state: NamedArrays, updates: Array, weights: Array, round: int
+    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
+        del round
+        return state, self.combine(updates, weights), {}
 
 
 def aggregation_names() -> tuple[str, ...]:
     return (STREAMED, *RULES)
 
 
-def aggregate_by(
-    name: str, updates: Sequence[PrivateUpdate], *, n_params: int, key: Array | None = None, round: int | None = None
-) -> Array:
-    """[n_params] one update of those that arrived. Nothing is drawn, whatever the key and the round."""
-    del key, round
+@dataclass(frozen=True, slots=True)
+class CheckedRule:
+    """A rule under its name, whose result is checked."""
+
+    name: str
+    rule: Rule
+
+    def __call__(
+        self, state: NamedArrays, updates: Array, weights: Array, round: int
+    ) -> tuple[NamedArrays, Array, dict[str, float]]:
+        state, combined, evidence = self.rule(state, updates, weights, round)
+        n_params = updates.shape[1]
+        if np.shape(combined) != (n_params,) or not np.isfinite(combined).all():
+            raise ValueError(
+                f"aggregation={self.name} gave {np.shape(combined)} numbers or infinities, must be {n_params}."
+            )
+        return state, np.asarray(combined), {name: float(value) for name, value in evidence.items()}
+
+
+def find_rule(name: str, **settings: object) -> CheckedRule | None:
+    """The rule of this name with these settings; None: the weighted mean, which needs one update at a time."""
     if name == STREAMED:
-        return mean_aggregate(updates, n_params=n_params)
-    combined = RULES[name](np.stack([u.delta for u in updates]), np.array([u.weight for u in updates]))
-    if np.shape(combined) != (n_params,) or not np.isfinite(combined).all():
-        raise ValueError(f"aggregation={name} gave {np.shape(combined)} numbers or infinities, must be {n_params}.")
-    return np.asarray(combined)
+        return None
+    made = RULES[name]
+    return CheckedRule(name, as_rule(made(**settings) if isinstance(made, type) else made))
+
+
+def as_rule(method: Rule | Callable[[Array, Array], Array]) -> Rule:
+    """A function of (updates, weights) as a rule; a rule as it is."""
+    if len(inspect.signature(method).parameters) == 2:
+        return Stateless(method)  # type: ignore[arg-type] # Why: two parameters make it the function
+    return method  # type: ignore[return-value]

@@ -6,18 +6,14 @@ One text for NumPy (a server) and JAX (the simulator): only operators are used. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+from hushrank.types import NamedArrays
 
 DEFAULT_RATES = {"sgd": 1.0, "momentum": 1.0, "adam": 0.001}
 _MOMENTUM, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Why: the customary constants, those of Kingma and Ba for Adam
-
-
-class ServerState(NamedTuple):
-    """The optimiser's memory."""
-
-    first: Any  # [n_params] running mean (Adam) or sum (momentum) of updates
-    second: Any  # [n_params] running mean of squared updates (Adam)
-    n_steps: Any  # steps taken
+# {optimiser: arrays [n_params] that it remembers}: running means (Adam) or sums (momentum) of updates, of their squares
+_MEMORY = {"sgd": (), "momentum": ("first",), "adam": ("first", "second")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +32,22 @@ class ServerStep:
         if self.fade is not None and self.fade < 1:
             raise ValueError(f"fade is {self.fade}, must be at least 1 step.")
 
-    def init(self, params: Any) -> ServerState:
-        return ServerState(0.0 * params, 0.0 * params, 0.0 * params[..., :1])
+    def init(self, params: Any) -> NamedArrays:
+        """Nothing remembered yet, no step taken."""
+        memory = dict.fromkeys(_MEMORY[self.optimiser], 0.0 * params)
+        return {**memory, "n_steps": 0.0 * params[..., :1]}
 
-    def __call__(self, state: ServerState, params: Any, update: Any) -> tuple[ServerState, Any]:
+    def __call__(self, state: NamedArrays, params: Any, update: Any) -> tuple[NamedArrays, Any]:
         """New state and new parameters [n_params]."""
-        n_steps = state.n_steps + 1.0
-        rate = self.rate if self.fade is None else self.rate * (1.0 - state.n_steps / self.fade)
+        n_steps = state["n_steps"] + 1.0
+        rate = self.rate if self.fade is None else self.rate * (1.0 - state["n_steps"] / self.fade)
         if self.optimiser == "sgd":
-            return ServerState(state.first, state.second, n_steps), params + rate * update
+            return {**state, "n_steps": n_steps}, params + rate * update
         if self.optimiser == "momentum":
-            first = _MOMENTUM * state.first + update
-            return ServerState(first, state.second, n_steps), params + rate * first
-        first = _MOMENTUM * state.first + (1 - _MOMENTUM) * update
-        second = _SECOND * state.second + (1 - _SECOND) * update * update
+            first = _MOMENTUM * state["first"] + update
+            return {**state, "first": first, "n_steps": n_steps}, params + rate * first
+        first = _MOMENTUM * state["first"] + (1 - _MOMENTUM) * update
+        second = _SECOND * state["second"] + (1 - _SECOND) * update * update
         mean, mean_square = first / (1 - _MOMENTUM**n_steps), second / (1 - _SECOND**n_steps)
-        return ServerState(first, second, n_steps), params + rate * mean / (mean_square**0.5 + _TINY)
+        moved = params + rate * mean / (mean_square**0.5 + _TINY)
+        return {**state, "first": first, "second": second, "n_steps": n_steps}, moved

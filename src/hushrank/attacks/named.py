@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from hushrank.attacks.sign_flip import sign_flip
-from hushrank.types import Array, Attack, PrivateUpdate
+from hushrank.attacks.sign_flip import SignFlip
+from hushrank.types import Array, Attack, AttackView, ForgedUpdate, Knowledge, Weighted
 
-ATTACKS: dict[str, Attack] = {"sign-flip": sign_flip}  # a plugin adds its own here
+AttackMaker: TypeAlias = Attack | type[Attack]  # an attack, or the dataclass of attacks that differ in their settings
+ATTACKS: dict[str, AttackMaker] = {"sign-flip": SignFlip}  # a plugin adds its own here
 
 
-def attack_by(
-    name: str, updates: Sequence[PrivateUpdate], is_malicious: Array, params: Array, *, key: Array
-) -> list[PrivateUpdate]:
-    """The updates as the server receives them. With nobody malicious they are left alone, bit by bit."""
+@dataclass(frozen=True, slots=True)
+class FunctionAttack:
+    """A function of the view as an attack."""
+
+    function: Callable[..., Array]  # (view, *, key) -> [n_malicious, n_params]
+    knowledge: Knowledge = Knowledge.own
+
+    def __call__(self, view: AttackView, *, key: Array) -> Array:
+        return self.function(view, key=key)
+
+
+def find_attack(name: str | None, **settings: object) -> Attack | None:
+    """The attack of this name with these settings; None: everybody is honest."""
+    if name is None:
+        return None
+    made = ATTACKS[name]
+    if isinstance(made, type):
+        return made(**settings)
+    return made if hasattr(made, "knowledge") else FunctionAttack(made)
+
+
+def attack_updates(
+    attack: Attack, updates: Array, is_malicious: Array, params: Array, *, key: Array, round: int
+) -> Array:
+    """[n_clients, n_params] as the server receives them; honest rows, and all where nobody lies, bit by bit as sent."""
     if not is_malicious.any():
-        return list(updates)
-    deltas = ATTACKS[name](np.stack([u.delta for u in updates]), is_malicious, params, key=key)
-    # Why replace: a liar is bound by no promise; honest updates stay the very objects that `privacy/` made
+        return updates
+    knows_own, knows_all = attack.knowledge != Knowledge.nothing, attack.knowledge == Knowledge.everybody
+    view = AttackView(
+        params,
+        round,
+        n_clients=len(updates),
+        n_malicious=int(is_malicious.sum()),
+        own=updates[is_malicious] if knows_own else None,
+        others=updates[~is_malicious] if knows_all else None,
+    )
+    forged = np.asarray(attack(view, key=key))
+    if forged.shape != (view.n_malicious, updates.shape[1]):
+        raise ValueError(
+            f"the attack sends {forged.shape} numbers, must be {view.n_malicious} updates of {updates.shape[1]}."
+        )
+    received = updates.copy()
+    received[is_malicious] = forged
+    return received
+
+
+def forge_messages(
+    attack: Attack, messages: Sequence[Weighted], is_malicious: Array, params: Array, *, key: Array, round: int
+) -> list[Weighted]:
+    """The messages as the server receives them; honest ones stay the very objects that `privacy/` made."""
+    if not is_malicious.any():
+        return list(messages)
+    updates = np.stack([message.delta for message in messages])
+    received = attack_updates(attack, updates, is_malicious, params, key=key, round=round)
     return [
-        replace(u, delta=delta) if lies else u for u, delta, lies in zip(updates, deltas, is_malicious, strict=True)
+        ForgedUpdate(delta, message.weight) if lies else message
+        for message, delta, lies in zip(messages, received, is_malicious, strict=True)
     ]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import ClassVar
 
-from hushrank.types import Array
+from hushrank.types import Array, AttackView, Knowledge
 
 
-def sign_flip(updates: Array, is_malicious: Array, params: Array, *, key: Array) -> Array:
-    """[n_clients, n_params]"""
-    del params, key
-    return np.where(is_malicious[:, None], -updates, updates)
+@dataclass(frozen=True, slots=True)
+class SignFlip:
+    """Each sends its own update with the other sign."""
+
+    knowledge: ClassVar[Knowledge] = Knowledge.own
+
+    def __call__(self, view: AttackView, *, key: Array) -> Array:
+        del key
+        assert view.own is not None
+        return -view.own

@@ -1,8 +1,8 @@
-"""A batch's progress on disk: one file, replaced whole. A run killed at any moment continues to the same bits."""
+"""A task's progress on disk: one file, replaced whole. A run killed at any moment continues to the same bits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,44 +10,43 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from hushrank.files import write_bytes
-from hushrank.types import Array
+from hushrank.types import NamedArrays
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """All that the rest of a batch's run depends on, and all that it has recorded. C cells, p parameters."""
+    """All that the rest of a task depends on, and all that it has recorded."""
 
     round: int  # rounds done
-    params: Array  # [C, p]
-    server_first: Array  # [C, p] the server optimiser's memory
-    server_second: Array  # [C, p]
-    server_steps: Array  # [C, 1]
-    online: Array  # [round, C] mean nDCG of the lists shown in each round
-    searches: Array  # [round, C] how many lists that were
-    evaluated: Array  # [n_evaluations] the rounds after which quality was measured
-    test: Array  # [n_evaluations, C] nDCG
-    vali: Array  # [n_evaluations, C]
-    test_max_rr: Array  # [n_evaluations, C] expected MaxRR of the cell's person; NaN where it has no click table
-    vali_max_rr: Array  # [n_evaluations, C]
+    state: NamedArrays  # what the next round begins with
+    shown: NamedArrays = field(default_factory=dict)  # [round, ...] what each round showed
+    looks: NamedArrays = field(
+        default_factory=dict
+    )  # [n_looks, ...] what examinations found; `LOOK`: after which round
 
 
-_ARRAYS = tuple(name for name in Progress.__dataclass_fields__ if name != "round")
+LOOK = "round"
+_PARTS = ("state", "shown", "looks")
 
 
 def save_progress(path: Path, progress: Progress, *, identity: str) -> None:
-    """Replace the batch's checkpoint; `identity` names the recipe and the data that it belongs to."""
-    arrays = {name: np.ascontiguousarray(getattr(progress, name)) for name in _ARRAYS}
+    """Replace the task's checkpoint; `identity` names the recipe and the data that it belongs to."""
+    arrays = {
+        f"{part}:{name}": np.ascontiguousarray(array)
+        for part in _PARTS
+        for name, array in getattr(progress, part).items()
+    }
     write_bytes(path, save(arrays, metadata={"identity": identity, "round": str(progress.round)}))
 
 
 def load_progress(path: Path, *, identity: str) -> Progress | None:
-    """The batch's last checkpoint, or None where there is none yet."""
+    """The task's last checkpoint, or None where there is none yet."""
     if not path.exists():
         return None
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in _ARRAYS}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (SafetensorError, OSError) as error:
         raise ValueError(
             f"{path} is not a readable checkpoint ({error}). Remove it to redo this part of the run."
@@ -56,4 +55,8 @@ def load_progress(path: Path, *, identity: str) -> Progress | None:
         raise ValueError(
             f"{path} belongs to another recipe, data, engine or device. Resume as it began or choose another --out."
         )
-    return Progress(round=int(metadata["round"]), **arrays)
+    parts = {
+        part: {name.removeprefix(f"{part}:"): array for name, array in arrays.items() if name.startswith(f"{part}:")}
+        for part in _PARTS
+    }
+    return Progress(int(metadata["round"]), **parts)

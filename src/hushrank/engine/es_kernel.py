@@ -1,7 +1,7 @@
 """Clients of an evolution strategy, fused into one loop for processors: twin of `learners.es` for many clients.
 
-Linear rankers and networks with one hidden layer, compiled by Numba. The server's sum is taken here too: what a message
-would be decoded to is still at hand. A client's numbers do not depend on its neighbours.
+Linear rankers and networks with one hidden layer, compiled by Numba. What the server would decode each message to is
+handed out: it is still at hand. A client's numbers do not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import numpy as np
 from numba import njit, types
 
 from hushrank.engine.kernel import (
+    CLIENTS,
     FLAGS,
+    QUERIES,
     SUMS,
     array_type,
     click_places,
     dcg,
     derive,
+    f4,
+    f8,
     fill_uniform,
     first_word,
+    i8,
     score_documents,
     stop_reading,
     threefry,
@@ -112,12 +117,9 @@ def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any
     return other + 1 if other >= place else other
 
 
-_f4, _f8, _i8 = types.float32, types.float64, types.int64
-_SIGNATURE = types.Tuple((types.Array(_f8, 1, "C"), _f8))(
-    *(array_type(_f4, 1), array_type(_f4, 2), array_type(types.uint8, 1), array_type(_i8, 1), array_type(_i8, 1)),
-    *(array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(types.uint32, 1), _i8),
-    *(array_type(_i8, 1), array_type(_i8, 1), array_type(_f4, 1)),
-    *(_i8, _i8, _f8, types.boolean, _i8, array_type(_f8, 1), types.uint64),
+_SIGNATURE = types.Tuple((types.Array(f8, 2, "C"), types.Array(f8, 1, "C")))(
+    *(array_type(f4, 1), *QUERIES, *CLIENTS),
+    *(i8, i8, f8, types.boolean, i8, array_type(f8, 1), types.uint64),
 )
 
 
@@ -125,18 +127,21 @@ _SIGNATURE = types.Tuple((types.Array(_f8, 1, "C"), _f8))(
 def evolve_clients(
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, n_features]
-    grades: Any,  # [n_documents]
-    starts: Any,  # [n_queries]
+    grades: Any,  # [n_labels] of every group's documents, end to end
+    starts: Any,  # [n_queries] first row of the features
+    labels: Any,  # [n_queries] first row of the grades
     lengths: Any,  # [n_queries]
     ideals: Any,  # [n_queries] DCG@k of the best list
-    examine: Any,  # [k] click table
-    click: Any,  # [n_grades]
-    stop: Any,  # [n_grades]
+    first_query: Any,  # [n_groups]
+    n_queries: Any,  # [n_groups]
+    examine: Any,  # [n_groups, k] click tables
+    click: Any,  # [n_groups, n_grades]
+    stop: Any,  # [n_groups, n_grades]
     key: Any,  # [2] of the cell
     round: int,
     ids: Any,  # [n] clients
     n_interactions: Any,  # [n]
-    weights: Any,  # [n] in the sum; 0: the message never arrives
+    groups: Any,  # [n]
     hidden: int,  # units of the network; 0: linear
     activation: int,
     sigma: float,
@@ -145,15 +150,15 @@ def evolve_clients(
     values: Any,  # [n_values] of the reward
     threshold: Any,  # words below it tell the truth
 ) -> Any:
-    """(sum of weight * estimate [p], sum over clients of the mean nDCG of what they saw)."""
-    k, longest, p, n_features = len(examine), np.max(lengths), len(params), features.shape[1]
-    total, quality = np.zeros(p, np.float64), 0.0
+    """(the estimate [n, p] that each client's message is decoded to, the mean nDCG [n] of what it saw)."""
+    k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
+    estimates, qualities = np.empty((len(ids), p), np.float64), np.empty(len(ids), np.float64)
     noise, local = np.empty(p, np.float32), np.empty(p, np.float32)
     turned = np.empty((max(hidden, 1), n_features), np.float32)
     scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
     places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
     for row in range(len(ids)):
-        n = n_interactions[row]
+        n, group = n_interactions[row], groups[row]
         half = n // 2 if antithetic else n
         fill_noise(noise, first_word(derive(key, _SEED, (np.uint32(round), np.uint32(ids[row])))), sigma)
         secret = derive(key, _PRIVATISE, (np.uint32(round), np.uint32(ids[row])))
@@ -166,8 +171,8 @@ def evolve_clients(
                 if hidden > 0:
                     turn_weights(local, n_features, turned)
             name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
-            query = first_word(derive(key, _QUERY, name)) % np.uint32(len(starts))
-            begin, length = starts[query], lengths[query]
+            query = first_query[group] + first_word(derive(key, _QUERY, name)) % np.uint32(n_queries[group])
+            begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
             if hidden == 0:
                 score_documents(local, documents, scores)
@@ -175,19 +180,19 @@ def evolve_clients(
                 bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
                 score_network(turned, bias, output, activation, documents, scores)
             n_shown = rank_places(scores, length, k, places)
-            gain = dcg(grades, begin, places, n_shown)
+            gain = dcg(grades, label, places, n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
             fill_uniform(draws, k, derive(key, _CLICK, name))
-            if click_places(grades, begin, places, n_shown, draws, examine, click, clicked):
+            if click_places(grades, label, places, n_shown, draws, examine[group], click[group], clicked):
                 fill_uniform(draws, k, derive(key, _STOP, name))
-                stop_reading(grades, begin, places, n_shown, draws, stop, clicked)
+                stop_reading(grades, label, places, n_shown, draws, stop[group], clicked)
             place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
             told = values[answer(place, secret, interaction, len(values), threshold)]
             told_plus += told if interaction < half else 0.0
             told_minus += 0.0 if interaction < half else told
-        quality += shown_quality / n
+        qualities[row] = shown_quality / n
         plus, minus = np.float64(np.float32(told_plus / half)), np.float64(np.float32(told_minus / half))
-        scale = weights[row] * ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
+        scale = ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
         for f in range(p):
-            total[f] += scale * noise[f]  # [foltr-es, Eq. 6]
-    return total, quality
+            estimates[row, f] = scale * noise[f]  # [foltr-es, Eq. 6]
+    return estimates, qualities

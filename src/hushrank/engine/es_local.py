@@ -12,8 +12,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from hushrank.engine.gather import Cells, Queries
-from hushrank.engine.local import ClientRows, by_width, choose_queries, receive_clicks, score_candidates
+from hushrank.engine.inputs import Cells, Queries
+from hushrank.engine.local import ClientRows, by_width, choose_queries, find_labels, receive_clicks, score_candidates
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
 from hushrank.federation.evolution import Evolution
@@ -40,15 +40,15 @@ def evolve_locally(
     noise = perturb(draw_bits(rows.keys[:, 3], 1)[:, 0], params.shape[1], evolution.sigma)
     tried = params[:, None] + jnp.where(is_plus, 1.0, -1.0)[..., None] * noise[:, None]  # [n, B, p]
     keys = fold_in(rows.keys[:, None, :3], i[:, None].astype(jnp.uint32)).reshape(n * b, 3, 2)
-    cell = jnp.repeat(rows.cell, b)
-    query = choose_queries(cells, cell, keys[:, 0])
+    searches = rows._replace(cell=jnp.repeat(rows.cell, b), group=jnp.repeat(rows.group, b))
+    query = choose_queries(cells, searches, keys[:, 0])
     lengths = jnp.where(is_searching.ravel(), queries.lengths[query], 0)
     documents = by_width(
         partial(rank_padded, method, queries), shape, lengths, tried.reshape(n * b, -1), queries.starts[query]
     )
     is_shown = jnp.arange(method.k) < lengths[:, None]
-    grades = queries.grades[documents]
-    is_clicked = receive_clicks(cells, cell, is_shown, grades, keys[:, 1:])
+    grades = queries.grades[find_labels(queries, query, documents)]
+    is_clicked = receive_clicks(cells, searches, is_shown, grades, keys[:, 1:])
     places = judge(evolution, grades, is_shown, is_clicked, queries.ideals[query]).reshape(n, b)
     told = jnp.asarray(evolution.finite.values)[answer(evolution, places, rows.keys[:, 4])]
     share = jnp.where(is_searching, 1.0 / jnp.maximum(half, 1)[:, None], 0.0)
@@ -70,7 +70,7 @@ def perturb(seeds: Any, n_params: int, sigma: float) -> Any:
 
 def rank_padded(method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, *, width: int) -> Any:
     """[n, k] documents by decreasing score, of lists of at most `width` candidates."""
-    candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
+    candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.features) - 1)
     where = jnp.arange(width) < lengths[:, None]
     places, _ = sort_ranking(score_candidates(method, queries, params, candidates), where=where, k=method.k)
     return jnp.take_along_axis(candidates, places, axis=1)

@@ -1,85 +1,151 @@
-"""Rounds of one batch of cells on a processor: `kernel.learn_clients` for the clients, NumPy for the rest.
+"""Rounds of one batch of cells on a processor: a kernel for the clients, NumPy for the rest.
 
-Twin of `program.run_rounds`. Clients are summed in blocks of a fixed size and the blocks in order, so that the number
-of threads changes no bit.
+Twin of `program.run_rounds`. Clients learn in blocks of a fixed size, and the blocks are put together in order, so that
+the number of threads changes no bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hushrank.engine.evaluate import ideal_gains
-from hushrank.engine.gather import Advance, Seen, State, cell_key, click_table
+from hushrank.engine.collect import Collector, Gathering, WeightedSum, WordSum
+from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
+from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
 from hushrank.engine.kernel import learn_clients
-from hushrank.engine.noise import local_norms, mean_noise
+from hushrank.engine.noise import local_norms
 from hushrank.engine.plan import Cell, Plan
-from hushrank.engine.secure_words import Cohort, Work, average_words, no_words, secure_block
+from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
-from hushrank.federation.cohort import answer_mask, count_interactions, sample_ids
+from hushrank.federation.personal import personal_places
+from hushrank.federation.state import OWN_PARAMETERS
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
+class Learnt(NamedTuple):
+    """What a block of clients brings out of a round."""
+
+    updates: Array  # [n, p]
+    qualities: Array  # [n] mean nDCG of what each saw
+    personal: Array  # [n, n_personal] their new personal parameters
+
+
+# (params [p], what stays the same of a cell, key, round, ids [n], n_interactions [n], groups [n], personal) -> Learnt
+Kernel: TypeAlias = Callable[..., Learnt]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedBatch:
+    """What stays the same from round to round."""
+
+    setting: Setting
+    plan: Plan
+    kernel: Kernel
+    collector: Collector
+    fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
+    keys: tuple[Array, ...]  # [C]
+    run: Callable[..., Iterable[Any]]  # map, or that of a pool of threads
+
+
 def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     """`advance(state, first, n)`: the state after n rounds, and what they showed."""
-    fixed = [_fixed_arguments(setting, cell) for cell in plan.cells]
     method = setting.method
-    work = evolution_block(method) if method.evolution else learning_block(method)
-    work = work if method.secure_sum is None else secure_block(work, method.secure_sum)
-    keys = [cell_key(setting, cell) for cell in plan.cells]
+    kernel = learning_kernel(method) if method.evolution is None else evolution_kernel(method)
+    fixed = tuple(_fixed_arguments(setting, cell) for cell in plan.cells)
+    keys = tuple(cell_key(setting, cell) for cell in plan.cells)
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
-    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
-        quality, searches = np.zeros((n, len(fixed)), np.float32), np.zeros((n, len(fixed)), np.int32)
+    def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         with ThreadPoolExecutor(threads) as pool:
-            run: Callable[..., Iterable[Any]] = pool.map if threads > 1 else map
-            for i in range(n):
-                cohorts = [gather_cohort(method, key, first + i) for key in keys]
-                totals = np.zeros_like(state.params) if method.secure_sum is None else no_words(method, len(fixed))
-                quality[i] = _learn(work, totals, fixed, keys, cohorts, state.params, first + i, run)
-                searches[i] = [cohort.n_interactions.sum() for cohort in cohorts]
-                average = _average if method.secure_sum is None else average_words
-                state = _take_step(method, state, average(method, totals, cohorts, keys, first + i), cohorts)
-        return state, Seen(quality, searches)
+            run = pool.map if threads > 1 else map
+            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, run)
+            shown = []
+            for round in range(first, first + n):
+                state, seen = run_fused_round(batch, state, round)
+                shown.append(seen)
+        return state, stack_named(shown)
 
     return advance
 
 
-def gather_cohort(method: Method, key: Array, round: int) -> Cohort:
-    if method.batch is not None:  # central: one learner, all of the round's interactions
-        return Cohort(np.zeros(1, np.int64), np.array(method.population.interactions, np.int64), np.ones(1, np.float32))
-    ids = sample_ids(method.population, key, round)
-    n_interactions = count_interactions(method.population, ids)
-    arrives = answer_mask(method.population, key, round, ids)
-    each = np.ones_like(n_interactions) if method.counts_alike else n_interactions
-    return Cohort(ids, n_interactions, np.where(arrives, each, 0).astype(np.float32))
+def choose_collector(method: Method) -> Collector:
+    if method.is_gathered:
+        return Gathering(method.n_params)
+    if method.secure_sum is not None:
+        return WordSum(method.secure_sum, method.n_params)
+    return WeightedSum(method.n_params)
 
 
-def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Any, ...]:
-    """What the kernel needs to know of a cell in every round: its queries and its person."""
-    train, table = setting.dataset.folds[cell.fold].train, click_table(setting, cell)
-    ideals = ideal_gains(train, setting.method.k).astype(np.float32)
-    queries = (train.features, train.grades, train.starts[:-1], train.lengths, ideals)
-    person = tuple(np.array(part, np.float32) for part in (table.examine, table.click, table.stop))
-    return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), *person)
+def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[NamedArrays, dict[str, Array]]:
+    """One round of every cell, and what it showed [C]."""
+    method = batch.setting.method
+    cohorts = [gather_cohort(method, key, round) for key in batch.keys]
+    state, collected, qualities = learn_cells(batch, state, cohorts, round)
+    state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, round))
+    return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
 
-def learning_block(method: Method) -> Work:
+def learn_cells(
+    batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
+) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
+    """What every cell's clients sent, collected; the quality of what each saw, block by block; personal parameters kept."""
+    own = state.get(OWN_PARAMETERS)
+    own = None if own is None else own.copy()
+    tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
+
+    def learn_block(task: tuple[int, int]) -> tuple[Array, Array, Array]:
+        cell, first = task
+        clients = cohorts[cell].part(first, first + _BLOCK)
+        nothing = np.zeros((len(clients.ids), 0), np.float32)
+        personal = nothing if own is None else own[cell, clients.ids]
+        who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, personal)
+        learnt = batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who)
+        return batch.collector.reduce(learnt.updates, clients.weights), learnt.qualities, learnt.personal
+
+    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
+    for (cell, first), (part, quality, personal) in zip(tasks, batch.run(learn_block, tasks), strict=True):
+        batch.collector.add(collected[cell], part)
+        qualities[cell].append(quality)
+        if own is not None:
+            own[cell, cohorts[cell].ids[first : first + _BLOCK]] = personal
+    state = state if own is None else {**state, OWN_PARAMETERS: own}
+    return state, [batch.collector.finish(each) for each in collected], qualities
+
+
+def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Array, ...]:
+    """What a kernel needs to know of a cell in every round: its queries, its groups and their people."""
+    sets = [group.train for group in setting.groups_of(cell.fold)]
+    joined, tables = join_queries(sets, setting.method.k), click_tables(setting, cell)
+    sizes = np.array([queries.n_queries for queries in sets], np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    queries = (joined.features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
+    return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), firsts, sizes, *tables)
+
+
+def learning_kernel(method: Method) -> Kernel:
     """PDGD on a block of clients."""
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
-    return lambda *arguments: learn_clients(*arguments, np.float32(rate), method.batch or 1, *local_norms(method))
+    settings = (np.float32(rate), method.batch or 1, *local_norms(method))
+    places = personal_places(method.ranker)
+
+    def learn(*arguments: Any) -> Learnt:
+        *before, personal = arguments
+        return Learnt(*learn_clients(*before, places, personal, *settings))
+
+    return learn
 
 
-def evolution_block(method: Method) -> Work:
+def evolution_kernel(method: Method) -> Kernel:
     """Evolution strategies on a block of clients."""
     from hushrank.engine.es_kernel import ACTIVATIONS, MEASURES, evolve_clients
 
@@ -89,55 +155,10 @@ def evolution_block(method: Method) -> Work:
     values = np.array(evolution.finite.values)
     threshold = np.uint64(math.floor(evolution.p * 2**32))
     tried = (evolution.sigma, evolution.antithetic, MEASURES[evolution.reward], values, threshold)
-    return lambda *arguments: evolve_clients(*arguments, *network, *tried)
 
+    def evolve(*arguments: Any) -> Learnt:
+        *before, personal = arguments
+        estimates, qualities = evolve_clients(*before, *network, *tried)
+        return Learnt(estimates, qualities, personal)
 
-def _learn(
-    work: Work,
-    totals: Array,
-    fixed: list[Any],
-    keys: list[Array],
-    cohorts: list[Cohort],
-    params: Array,
-    round: int,
-    run: Any,
-) -> Array:
-    """Adds the weighted sum of each cell's updates to totals [C, ...]; [C] the mean nDCG of what was shown."""
-    tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
-
-    def learn_block(task: tuple[int, int]) -> tuple[Array, float]:
-        cell, first = task
-        cohort, part = cohorts[cell], slice(first, first + _BLOCK)
-        clients = (cohort.ids[part], cohort.n_interactions[part], cohort.weights[part])
-        return work(params[cell], *fixed[cell], keys[cell], round, *clients)
-
-    quality = np.zeros(len(cohorts))
-    for (cell, _), (total, shown) in zip(tasks, run(learn_block, tasks), strict=True):
-        totals[cell] += total
-        quality[cell] += shown
-    return quality / [max(len(cohort.ids), 1) for cohort in cohorts]
-
-
-def _average(method: Method, totals: Array, cohorts: list[Cohort], keys: list[Array], round: int) -> Array:
-    """[C, p] float32 the mean of each cell, with its noise; a central batch is no mean."""
-    if method.batch is not None:
-        return totals
-    weights = np.array([cohort.weights.sum() for cohort in cohorts])
-    shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
-    means = (totals / shares[:, None]).astype(np.float32)
-    if method.protection is not None:
-        means += np.stack([mean_noise(method, key, round) for key in keys])
-    return means
-
-
-def _take_step(method: Method, state: State, means: Array, cohorts: list[Cohort]) -> State:
-    """The server's step in every cell that heard from enough clients."""
-    if method.batch is not None:
-        return State(state.params + means, state.server)
-    server, params = method.server_step(state.server, state.params, means)
-    heard = np.array([[cohort.n_answered >= method.quorum.needed(len(cohort.ids))] for cohort in cohorts])
-    kept = [
-        np.where(heard, new, old).astype(old.dtype)
-        for new, old in zip((params, *server), (state.params, *state.server), strict=True)
-    ]
-    return State(kept[0], type(state.server)(*kept[1:]))
+    return evolve

@@ -194,9 +194,14 @@ def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
 
 
 @njit(**SUMS)
-def add_update(total: Any, local: Any, params: Any, weight: Any) -> None:
-    for f in range(len(total)):
-        total[f] += weight * (local[f] - params[f])
+def add_rows(updates: Any, weights: Any) -> Any:
+    """[p] the sum of weight * update over rows [n, p], one row after another; the total has the updates' type."""
+    total = np.zeros(updates.shape[1], updates.dtype)
+    for row in range(updates.shape[0]):
+        weight = weights[row]
+        for f in range(updates.shape[1]):
+            total[f] += weight * updates[row, f]
+    return total
 
 
 @njit(**FLAGS)
@@ -212,19 +217,25 @@ def scale_weights(local: Any, norm: float) -> None:
             local[f] = np.float32(local[f] * scale)
 
 
+@njit(**SUMS)
+def write_update(update: Any, local: Any, params: Any) -> None:
+    for f in range(len(update)):
+        update[f] = local[f] - params[f]
+
+
 @njit(**FLAGS)
-def add_clipped(total: Any, local: Any, params: Any, weight: Any, norm: float, order: int, step: float) -> None:
+def write_clipped(update: Any, local: Any, params: Any, norm: float, order: int, step: float) -> None:
     """Twin of `clipping.clip_update` and `round_towards_zero`."""
     length = 0.0
-    for f in range(len(total)):
+    for f in range(len(update)):
         d = np.float64(np.float32(local[f] - params[f]))
         length += d * d if order == 2 else abs(d)
     length = np.sqrt(length) if order == 2 else length
     scale = (1.0 - 2.0**-40) * norm / length if length > norm else 1.0
-    for f in range(len(total)):
+    for f in range(len(update)):
         d = np.float64(np.float32(local[f] - params[f])) * scale
         d = np.trunc(d / step) * step if step > 0 else d
-        total[f] += weight * np.float32(d)
+        update[f] = np.float32(d)
 
 
 def array_type(kind: Any, n_axes: int) -> Any:
@@ -232,19 +243,16 @@ def array_type(kind: Any, n_axes: int) -> Any:
     return types.Array(kind, n_axes, "C", readonly=True)
 
 
-_f4, _i8 = types.float32, types.int64
-_SIGNATURE = types.Tuple((types.Array(_f4, 1, "C"), types.float64))(
-    *(
-        array_type(_f4, 1),
-        array_type(_f4, 2),
-        array_type(types.uint8, 1),
-        array_type(_i8, 1),
-        array_type(_i8, 1),
-        array_type(_f4, 1),
-    ),
-    *(array_type(_f4, 1), array_type(_f4, 1), array_type(_f4, 1), array_type(types.uint32, 1), _i8),
-    *(array_type(_i8, 1), array_type(_i8, 1), array_type(_f4, 1), _f4, _i8),
-    *(types.float64, types.float64, _i8, types.float64),
+f4, f8, i8 = types.float32, types.float64, types.int64
+# Of every kernel: the shared parameters; the queries and their groups; the clients.
+QUERIES = (
+    *(array_type(f4, 2), array_type(types.uint8, 1), array_type(i8, 1), array_type(i8, 1), array_type(i8, 1)),
+    *(array_type(f4, 1), array_type(i8, 1), array_type(i8, 1), array_type(f4, 2), array_type(f4, 2), array_type(f4, 2)),
+)
+CLIENTS = (array_type(types.uint32, 1), i8, array_type(i8, 1), array_type(i8, 1), array_type(i8, 1))
+_SIGNATURE = types.Tuple((types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f4, 2, "C")))(
+    *(array_type(f4, 1), *QUERIES, *CLIENTS, array_type(i8, 1), array_type(f4, 2)),
+    *(f4, i8, f8, f8, i8, f8),
 )
 
 
@@ -252,18 +260,23 @@ _SIGNATURE = types.Tuple((types.Array(_f4, 1, "C"), types.float64))(
 def learn_clients(
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, p]
-    grades: Any,  # [n_documents]
-    starts: Any,  # [n_queries]
+    grades: Any,  # [n_labels] of every group's documents, end to end
+    starts: Any,  # [n_queries] first row of the features
+    labels: Any,  # [n_queries] first row of the grades
     lengths: Any,  # [n_queries]
     ideals: Any,  # [n_queries] DCG@k of the best list
-    examine: Any,  # [k] click table
-    click: Any,  # [n_grades]
-    stop: Any,  # [n_grades]
+    first_query: Any,  # [n_groups]
+    n_queries: Any,  # [n_groups]
+    examine: Any,  # [n_groups, k] click tables
+    click: Any,  # [n_groups, n_grades]
+    stop: Any,  # [n_groups, n_grades]
     key: Any,  # [2] of the cell
     round: int,
     ids: Any,  # [n] clients
     n_interactions: Any,  # [n]
-    weights: Any,  # [n] in the sum; 0: the update never arrives
+    groups: Any,  # [n]
+    places: Any,  # [n_personal] where personal parameters stand
+    personal: Any,  # [n, n_personal] the clients' own
     rate: Any,  # learning rate
     batch: int,  # gradients summed at the same weights; 1 on a client
     weight_norm: float,  # of the weights after every step; 0: as they are
@@ -271,39 +284,46 @@ def learn_clients(
     order: int,  # 1 or 2: which norm that is
     step: float,  # of the grid that a clipped update stands on; 0: none
 ) -> Any:
-    """(sum of weight * update [p] in float32, sum over clients of the mean nDCG of what they saw)."""
-    k, longest = len(examine), np.max(lengths)
-    total, quality = np.zeros(len(params), np.float32), 0.0
+    """(updates [n, p], the mean nDCG [n] of what each client saw, its new personal parameters [n, n_personal])."""
+    k, longest = examine.shape[1], np.max(lengths)
+    updates, qualities = np.empty((len(ids), len(params)), np.float32), np.empty(len(ids), np.float64)
+    own = np.empty(personal.shape, np.float32)
     local, gradient = np.empty(len(params), np.float32), np.zeros(len(params), np.float32)
     scores, draws = np.empty(longest, np.float32), np.empty(max(longest, k) + 1, np.float32)
-    places, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
+    shown, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
     clicked, left = np.empty(k, np.bool_), np.empty(k, np.float32)
     for row in range(len(ids)):
         local[:] = params
-        shown_quality = 0.0
+        for j in range(len(places)):
+            local[places[j]] = personal[row, j]
+        group = groups[row]
+        quality = 0.0
         for interaction in range(n_interactions[row]):
             name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
-            query = first_word(derive(key, _QUERY, name)) % np.uint32(len(starts))
-            begin, length = starts[query], lengths[query]
+            query = first_query[group] + first_word(derive(key, _QUERY, name)) % np.uint32(n_queries[group])
+            begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
             score_documents(local, documents, scores)
             fill_uniform(draws, length, derive(key, _SHOW, name))
-            n_shown = sample_places(scores, draws, length, k, places)
-            shown_quality += dcg(grades, begin, places, n_shown) / ideals[query] if ideals[query] > 0 else 0.0
+            n_shown = sample_places(scores, draws, length, k, shown)
+            quality += dcg(grades, label, shown, n_shown) / ideals[query] if ideals[query] > 0 else 0.0
             fill_uniform(draws, k, derive(key, _CLICK, name))
-            would = click_places(grades, begin, places, n_shown, draws, examine, click, clicked)
+            would = click_places(grades, label, shown, n_shown, draws, examine[group], click[group], clicked)
             if would:
                 fill_uniform(draws, k, derive(key, _STOP, name))
-                stop_reading(grades, begin, places, n_shown, draws, stop, clicked)
-                if pull_pairs(scores, length, places, n_shown, clicked, left, pulls):
-                    add_gradient(gradient, documents, places, pulls, n_shown)
+                stop_reading(grades, label, shown, n_shown, draws, stop[group], clicked)
+                if pull_pairs(scores, length, shown, n_shown, clicked, left, pulls):
+                    add_gradient(gradient, documents, shown, pulls, n_shown)
             if (interaction + 1) % batch == 0:
                 apply_gradient(local, gradient, rate)
                 if weight_norm > 0:
                     scale_weights(local, weight_norm)
-        quality += shown_quality / n_interactions[row]
+        qualities[row] = quality / n_interactions[row]
+        for j in range(len(places)):
+            own[row, j] = local[places[j]]
+            local[places[j]] = params[places[j]]
         if clip_norm > 0:
-            add_clipped(total, local, params, np.float32(weights[row]), clip_norm, order, step)
+            write_clipped(updates[row], local, params, clip_norm, order, step)
         else:
-            add_update(total, local, params, np.float32(weights[row]))
-    return total, quality
+            write_update(updates[row], local, params)
+    return updates, qualities, own

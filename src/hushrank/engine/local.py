@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hushrank.clicks.table_fast import table_clicks
-from hushrank.engine.gather import Cells, Queries
+from hushrank.engine.inputs import Cells, Queries
 from hushrank.engine.noise import local_norms
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
@@ -35,6 +35,7 @@ class ClientRows(NamedTuple):
     """The clients of one block."""
 
     cell: Any  # [n]
+    group: Any  # [n]
     n_interactions: Any  # [n] 0 for padding
     first_interaction: Any  # [n] number of the first interaction in this step of the server
     keys: Any  # [n, n_purposes, 2] of each purpose that the method draws for, round and client
@@ -59,11 +60,11 @@ def learn_locally(
         local, quality = carry
         is_searching = i < rows.n_interactions
         keys = fold_in(rows.keys, (rows.first_interaction + i)[:, None])
-        query = choose_queries(cells, rows.cell, keys[:, 0])
+        query = choose_queries(cells, rows, keys[:, 0])
         lengths = jnp.where(is_searching, queries.lengths[query], 0)
         shown = show_lists(method, shape, queries, local, queries.starts[query], lengths, keys[:, 1])
-        grades = queries.grades[shown.documents]
-        is_clicked = receive_clicks(cells, rows.cell, shown.is_shown, grades, keys[:, 2:])
+        grades = queries.grades[find_labels(queries, query, shown.documents)]
+        is_clicked = receive_clicks(cells, rows, shown.is_shown, grades, keys[:, 2:])
         local = local + method.learning_rate * gradients(method, queries, local, shown, is_clicked)
         local = local if weight_norm == 0 else local * (weight_norm / jnp.maximum(_length(local, 2), weight_norm))
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
@@ -86,10 +87,15 @@ def _length(vectors: Any, order: int) -> Any:
     return jnp.linalg.norm(vectors, ord=order, axis=1, keepdims=True)
 
 
-def choose_queries(cells: Cells, cell: Any, keys: Any) -> Any:
-    """[n] each row's query, uniformly from its cell's fold."""
-    within = draw_bits(keys, 1)[:, 0] % cells.n_queries[cell]
-    return cells.first_query[cell] + within.astype(jnp.int32)
+def choose_queries(cells: Cells, rows: ClientRows, keys: Any) -> Any:
+    """[n] each row's query, uniformly from those of its cell's fold and its group."""
+    within = draw_bits(keys, 1)[:, 0] % cells.n_queries[rows.cell, rows.group]
+    return cells.first_query[rows.cell, rows.group] + within.astype(jnp.int32)
+
+
+def find_labels(queries: Queries, query: Any, documents: Any) -> Any:
+    """[n, k] where the grades of the documents of each row's query stand."""
+    return documents + (queries.labels - queries.starts)[query][:, None]
 
 
 def show_lists(
@@ -126,7 +132,7 @@ def show_padded(
     method: Method, queries: Queries, params: Any, starts: Any, lengths: Any, keys: Any, *, width: int
 ) -> ShownLists:
     """Lists of at most `width` candidates."""
-    candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.grades) - 1)
+    candidates = jnp.minimum(starts[:, None] + jnp.arange(width), len(queries.features) - 1)
     where = jnp.arange(width) < lengths[:, None]
     scores = score_candidates(method, queries, params, candidates)
     places, is_hidden = sample_ranking(scores, draw_uniform(keys, width), where=where, k=method.k)
@@ -148,10 +154,11 @@ def score_candidates(method: Method, queries: Queries, params: Any, candidates: 
     return scores
 
 
-def receive_clicks(cells: Cells, cell: Any, is_shown: Any, grades: Any, keys: Any) -> Any:
-    """[n, k] what the person of each cell [n] clicks; keys [n, 2, 2] for clicking and for stopping."""
-    click = jnp.take_along_axis(cells.click[cell], grades, axis=1) * cells.examine[cell]
-    stop = jnp.take_along_axis(cells.stop[cell], grades, axis=1)
+def receive_clicks(cells: Cells, rows: ClientRows, is_shown: Any, grades: Any, keys: Any) -> Any:
+    """[n, k] what the person of each row clicks; keys [n, 2, 2] for clicking and for stopping."""
+    who = (rows.cell, rows.group)
+    click = jnp.take_along_axis(cells.click[who], grades, axis=1) * cells.examine[who]
+    stop = jnp.take_along_axis(cells.stop[who], grades, axis=1)
     draws = draw_uniform(keys, grades.shape[1])
     return table_clicks(draws[:, 0], draws[:, 1], click=jnp.where(is_shown, click, 0.0), stop=stop)
 

@@ -1,21 +1,25 @@
 """Rounds of one batch of cells by `round.run_round` itself: slow, but does whatever the stages can do.
 
-A user's own learner, aggregation, attack or click model runs here, because it has no fast twin.
+A user's own learner or click model runs here, because it has no fast twin.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hushrank.aggregation.server_step import ServerState, ServerStep
-from hushrank.engine.gather import Advance, Seen, State, cell_key
+from hushrank.aggregation.server_step import ServerStep
+from hushrank.engine.inputs import PARAMS, Advance, cell_key
 from hushrank.engine.plan import Cell, Plan
+from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import count_interactions, sample_ids
 from hushrank.federation.evolution import evolve
+from hushrank.federation.local import learn
 from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation, run_round
-from hushrank.types import Array
+from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.federation.state import RULE, part_of, with_owner
+from hushrank.types import Array, NamedArrays
 
 
 def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
@@ -23,22 +27,44 @@ def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
     federations = [make_federation(setting, cell) for cell in plan.cells]
     keys = [cell_key(setting, cell) for cell in plan.cells]
 
-    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
-        quality, searches = np.zeros((n, len(keys)), np.float32), np.zeros((n, len(keys)), np.int32)
-        for i in range(n):
-            moved = []
+    def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
+        shown = []
+        for round in range(first, first + n):
+            seen = []
             for c, (federation, key) in enumerate(zip(federations, keys, strict=True)):
-                server, params = ServerState(*(part[c] for part in state.server)), state.params[c]
-                server, params, quality[i, c] = run_round(federation, server, params, key=key, round=first + i)
-                searches[i, c] = count_searches(
-                    setting, plan.cells[c], sample_ids(federation.population, key, first + i)
+                memory, params, found = run_round(
+                    federation, take_cell(state, c), state[PARAMS][c], key=key, round=round
                 )
-                moved.append((params, server))
-            servers = ServerState(*(np.stack(parts) for parts in zip(*(server for _, server in moved), strict=True)))
-            state = State(np.stack([params for params, _ in moved]), servers)
-        return state, Seen(quality, searches)
+                state = put_cell(state, c, {**memory, PARAMS: params})
+                ids = sample_ids(federation.population, key, round)
+                seen.append({**found, SEARCHES: count_searches(setting, plan.cells[c], ids)})
+            shown.append(stack_named(seen))
+        return state, _as_recorded(stack_named(shown))
 
     return advance
+
+
+def take_cell(state: NamedArrays, cell: int) -> dict[str, Array]:
+    """What one cell remembers: its row of every array, and what its own rule keeps."""
+    rows = {name: array[cell] for name, array in state.items() if name != PARAMS and not name.startswith(f"{RULE}/")}
+    return {**rows, **with_owner(RULE, part_of(state, f"{RULE}/{cell}"))}
+
+
+def put_cell(state: NamedArrays, cell: int, changed: NamedArrays) -> dict[str, Array]:
+    """The way back; arrays are copied, so that an earlier state stays as it is."""
+    after = {name: array for name, array in state.items() if name.startswith(f"{RULE}/")}
+    after |= with_owner(f"{RULE}/{cell}", part_of(changed, RULE))
+    for name, array in state.items():
+        if not name.startswith(f"{RULE}/"):
+            after[name] = array.copy()
+            after[name][cell] = changed[name]
+    return after
+
+
+def _as_recorded(shown: dict[str, Array]) -> dict[str, Array]:
+    """In the types of the fast engines."""
+    kinds = {name: np.float32 for name in shown if name.startswith(ONLINE)} | {SEARCHES: np.int32}
+    return {name: array.astype(kinds.get(name, array.dtype)) for name, array in shown.items()}
 
 
 def count_searches(setting: Setting, cell: Cell, ids: Array) -> int:
@@ -58,15 +84,16 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         setting.users[cell.user][1],
         setting.dataset.folds[cell.fold].train,
         method.population,
+        groups=setting.groups_of(cell.fold) if setting.groups else (),
         learner=method.learner,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,
         attack=method.attack,
         n_malicious=method.n_malicious,
-        aggregation=method.aggregation,
+        rule=method.rule,
         server_step=ServerStep() if is_central else method.server_step,
         k=method.k,
-        study=setting.replays[cell.fold] if setting.replays else None,
+        study=setting.replays[cell.fold] if setting.replays else learn,
     )
     if method.protection is not None:
         federation = protect(federation, method.protection)

@@ -11,6 +11,7 @@ decide how many batches run at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from hushrank.engine.setting import Setting
 from hushrank.rankers.linear import LinearRanker
-from hushrank.types import Array
+from hushrank.types import Array, QuerySet
 
 CHUNK = 256  # Why: most rounds in one call; between calls the host looks at clock, signals and progress
 _ROWS = 1024  # Why: lists in flight per step; enough to hide launch costs, few enough to stay in the cache
@@ -56,6 +57,7 @@ class Shape:
     widths: tuple[int, ...]  # list lengths that tiles are padded to, ascending
     by_column: bool  # whether the features lie column by column too: neighbouring threads read neighbouring numbers
     n_documents: int  # rows of the padded feature matrix
+    n_labels: int  # of all groups
     n_queries: int
 
 
@@ -85,7 +87,6 @@ def make_plans(setting: Setting, *, platform: str, n_devices: int = 1) -> tuple[
 
 def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_devices: int) -> Plan:
     folds = tuple(sorted({cell.fold for cell in cells}))
-    trains = [fold.train for fold in setting.dataset.folds]
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
     lists = setting.method.lists_per_row
     fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // (n_cells * lists))
@@ -105,22 +106,44 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         n_tiles=-(-block * n_cells * lists // tile),
         widths=list_widths(setting, platform),
         by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
-        n_documents=len(folds) * max(train.n_documents for train in trains),
-        n_queries=len(folds) * max(train.n_queries for train in trains),
+        n_documents=len(folds)
+        * _most(setting, lambda sets: sum({id(s.features): len(s.features) for s in sets}.values())),
+        n_labels=len(folds) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
+        n_queries=len(folds) * _most(setting, lambda sets: sum(s.n_queries for s in sets)),
     )
     return Plan(cells, folds, shape)
 
 
+def count_documents(sets: list[QuerySet]) -> int:
+    """Rows of features, each set of them counted once."""
+    return sum({id(queries.features): queries.n_documents for queries in sets}.values())
+
+
+def _most(setting: Setting, count: Callable[[list[QuerySet]], int]) -> int:
+    """The largest count over the folds, each with its groups' training queries."""
+    folds = range(len(setting.dataset.folds))
+    return max(count([group.train for group in setting.groups_of(fold)]) for fold in folds)
+
+
 def list_widths(setting: Setting, platform: str) -> tuple[int, ...]:
     """Paddings that waste little: quantiles of the list lengths, as multiples of eight, no shorter than a page."""
-    lengths: Array = np.concatenate([fold.train.lengths for fold in setting.dataset.folds])
+    lengths: Array = np.concatenate(
+        [g.train.lengths for fold in range(len(setting.dataset.folds)) for g in setting.groups_of(fold)]
+    )
     marks = np.quantile(lengths, _WIDTHS[platform])
     return tuple(sorted({int(-(-max(mark, setting.method.k) // 8) * 8) for mark in marks}))
 
 
 def estimate_bytes(setting: Setting, plan: Plan) -> int:
-    """What one batch holds in memory while it runs: the queries, and four vectors per row of a block."""
-    shape = plan.shape
+    """What one batch holds in memory while it runs: the queries, four vectors per row of a block, what is kept."""
+    shape, method = plan.shape, setting.method
     queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
-    rows = shape.block * shape.n_cells * setting.method.lists_per_row
-    return queries + 4 * 4 * setting.method.n_params * (rows + 4 * shape.n_cells)
+    rows = shape.block * shape.n_cells * method.lists_per_row
+    kept = gathered_bytes(setting, plan) + 4 * shape.n_cells * method.population.n_clients * method.n_personal
+    return queries + 4 * 4 * method.n_params * (rows + 4 * shape.n_cells) + kept
+
+
+def gathered_bytes(setting: Setting, plan: Plan) -> int:
+    """Of all updates of a round at once, where the server needs them so."""
+    method = setting.method
+    return 4 * plan.shape.n_cells * plan.shape.n_rows * method.n_params if method.is_gathered else 0

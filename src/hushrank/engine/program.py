@@ -1,12 +1,12 @@
 """One batch of cells as one compiled program: twin of a loop over `round.run_round`, for all cells at once.
 
-Shapes: C cells, b clients of a block, n = C * b rows, p parameters.
+Shapes: C cells, G groups of clients, b clients of a block, n = C * b rows, p parameters.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -19,12 +19,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 
 from hushrank.aggregation.mean import MeanState, mean_finish
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
-from hushrank.engine.gather import (
+from hushrank.engine.inputs import (
+    PARAMS,
     Advance,
     Cells,
     Queries,
-    Seen,
-    State,
     cell_key,
     gather_cells,
     gather_queries,
@@ -35,11 +34,16 @@ from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
+from hushrank.federation.groups import Group
+from hushrank.federation.personal import personal_places
+from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
+from hushrank.types import NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
 _PROGRAMS: dict[Any, Any] = {}
@@ -53,6 +57,14 @@ class Drawn(NamedTuple):
     n: Any  # [C] how many of these there are; the rest is padding
 
 
+class Seen(NamedTuple):
+    """What one round shows of itself; of several rounds with a leading axis."""
+
+    quality: Any  # [C] mean nDCG of the lists that people saw: over a client's lists, then over clients
+    searches: Any  # [C] how many lists that were
+    groups: Any  # [C, G, 2] of each group the sum of its clients' qualities, and how many they are; G 0: all are alike
+
+
 class Sums(NamedTuple):
     """What a round's clients add up to."""
 
@@ -60,26 +72,50 @@ class Sums(NamedTuple):
     answered: Any  # [C, 1] how many arrived
     seen: Seen
     n_outside: Any  # numbers beyond the range of a secure sum
+    personal: Any  # [C, n_clients, n_personal] the clients' own parameters, or None
+
+
+class LearntBlock(NamedTuple):
+    """What a block of clients brings out of a round."""
+
+    ids: Any  # [C, b]
+    is_there: Any  # [C, b] False for padding
+    groups: Any  # [C, b]
+    searches: Any  # [C, b] 0 for padding
+    weights: Any  # [C, b] 0 for padding and for those whose update never arrives
+    updates: Any  # [C, b, p]
+    qualities: Any  # [C, b] mean nDCG of what each client saw
+    personal: Any  # [C, b, n_personal] their new personal parameters, or None
 
 
 def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     """`advance(state, first, n)` for n <= CHUNK rounds, compiled once per method and shapes, whatever the batches."""
-    arrays = (gather_queries(setting, plan), gather_cells(setting, plan), initial_state(setting, plan))
     place = find_place(plan.shape, platform)
+    arrays = (gather_queries(setting, plan), gather_cells(setting, plan), dict(initial_state(setting, plan)))
     queries, cells, start = jax.device_put(arrays, place)
-    noise = jax.device_put(draw_noise(setting, plan, 1, 0), place)
-    program = compile_program(setting.method, plan.shape, queries, cells, start, noise, place)
+    numbers = jax.device_put((np.int32(1), np.int32(1), draw_noise(setting, plan, 1, 0)), place)
+    method = without_amount(setting.method)
+    program = compile_program(run_rounds, method, plan.shape, (queries, cells, start, *numbers), place)
 
-    def advance(state: State, first: int, n: int) -> tuple[State, Seen]:
+    def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         numbers = jax.device_put((np.int32(first), np.int32(n), draw_noise(setting, plan, first, n)), place)
-        new, seen, n_drawn, n_outside = program(queries, cells, jax.device_put(state, place), *numbers)
+        new, seen, n_drawn, n_outside = program(queries, cells, jax.device_put(dict(state), place), *numbers)
         if setting.method.population.is_poisson:
             check_drawn(setting.method.population, int(n_drawn))
         if setting.method.secure_sum is not None:
             setting.method.secure_sum.check_range(int(n_outside))
-        return new, jax.tree.map(lambda column: np.asarray(column)[:n], seen)
+        shown: Seen = jax.tree.map(lambda column: np.asarray(column)[:n], seen)
+        return new, name_seen(shown, setting.groups_of(0) if setting.groups else ())
 
     return advance
+
+
+def name_seen(seen: Seen, groups: Sequence[Group]) -> dict[str, Any]:
+    """What rounds showed, [n, C] by name."""
+    with np.errstate(invalid="ignore"):  # Why: a group of which nobody took part has no mean
+        means = seen.groups[..., 0] / seen.groups[..., 1]
+    by_group = {f"{ONLINE}/{group.name}": means[..., g] for g, group in enumerate(groups)}
+    return {ONLINE: seen.quality, SEARCHES: seen.searches, **by_group}
 
 
 def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
@@ -111,16 +147,14 @@ def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
     return Mesh(np.array(jax.devices(platform)[: shape.n_devices]), (_CLIENTS,))
 
 
-def compile_program(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, noise: Any, place: Any
-) -> Any:
-    method = without_amount(method)
-    example = (queries, cells, state, *jax.device_put((np.int32(1), np.int32(1)), place), noise)
+def compile_program(function: Callable[..., Any], method: Method, shape: Shape, example: Any, place: Any) -> Any:
+    """`function(method, shape, *example)` for arrays like those of the example, compiled once."""
     layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
+    name = (function.__name__, method, shape, layout)
     with _COMPILING:
-        if (method, shape, layout) not in _PROGRAMS:
-            _PROGRAMS[method, shape, layout] = jax.jit(partial(run_rounds, method, shape)).lower(*example).compile()
-    return _PROGRAMS[method, shape, layout]
+        if name not in _PROGRAMS:
+            _PROGRAMS[name] = jax.jit(partial(function, method, shape)).lower(*example).compile()
+    return _PROGRAMS[name]
 
 
 def without_amount(method: Method) -> Method:
@@ -134,15 +168,15 @@ def without_amount(method: Method) -> Method:
 
 
 def run_rounds(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, first: Any, n: Any, noise: Any
-) -> tuple[State, Seen, Any, Any]:
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: NamedArrays, first: Any, n: Any, noise: Any
+) -> tuple[NamedArrays, Seen, Any, Any]:
     """n rounds in a row; twin of a loop over `round.run_round`. noise [CHUNK, C, p] or None.
 
     Last what the host refuses: the size of the largest cohort that was drawn, for which there may have been no room,
     and how many numbers were beyond the range of a secure sum.
     """
 
-    def body(i: Any, carry: tuple[State, Seen, Any, Any]) -> tuple[State, Seen, Any, Any]:
+    def body(i: Any, carry: tuple[NamedArrays, Seen, Any, Any]) -> tuple[NamedArrays, Seen, Any, Any]:
         own = None if noise is None else noise[i]
         cohort = sample_cohort(method, shape, cells, first + i)
         state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
@@ -150,31 +184,46 @@ def run_rounds(
         return state, recorded, jnp.maximum(carry[2], cohort.n.max()), carry[3] + n_outside
 
     # Why: the number of rounds is a run-time value, so that a run cut anywhere executes the same code.
-    nothing = Seen(jnp.zeros((CHUNK, shape.n_cells)), jnp.zeros((CHUNK, shape.n_cells), jnp.int32))
+    nothing = jax.tree.map(lambda column: jnp.zeros((CHUNK, *column.shape), column.dtype), _nothing_seen(method, shape))
     return lax.fori_loop(0, n, body, (state, nothing, jnp.int32(0), jnp.int32(0)))
 
 
 def run_round(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, state: State, round: Any, cohort: Drawn, noise: Any
-) -> tuple[State, Seen, Any]:
+    method: Method,
+    shape: Shape,
+    queries: Queries,
+    cells: Cells,
+    state: NamedArrays,
+    round: Any,
+    cohort: Drawn,
+    noise: Any,
+) -> tuple[NamedArrays, Seen, Any]:
     """One round of every cell; noise [C, p] of its mean or secure sum, or None. Last: numbers beyond its range."""
     times = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums, a mean divides
 
-    def update(i: Any, carry: tuple[State, Seen, Any]) -> tuple[State, Seen, Any]:
+    def update(i: Any, carry: tuple[NamedArrays, Seen, Any]) -> tuple[NamedArrays, Seen, Any]:
         state, before, n_outside = carry
-        sums = aggregate_cohort(method, shape, queries, cells, state.params, cohort, round, i)
+        sums = aggregate_cohort(method, shape, queries, cells, state, cohort, round, i)
         if method.secure_sum is None:
             combined = finish_mean(method, sums.mean)
             combined = times * combined if noise is None else combined + noise
         else:
             combined = finish_mean(method, open_sum(method.secure_sum, sums.mean, noise))
-        server, params = method.server_step(state.server, state.params, combined)
         is_heard = sums.answered >= method.quorum.needed(cohort.n)[:, None]
-        moved = jax.tree.map(partial(jnp.where, is_heard), State(params, server), state)
+        moved = take_step(method, state, combined, is_heard)
+        moved = moved if sums.personal is None else {**moved, OWN_PARAMETERS: sums.personal}
         quality = before.quality + sums.seen.quality / method.updates_per_round
-        return moved, Seen(quality, before.searches + sums.seen.searches), n_outside + sums.n_outside
+        seen = Seen(quality, before.searches + sums.seen.searches, before.groups + sums.seen.groups)
+        return moved, seen, n_outside + sums.n_outside
 
-    return _repeat(method.updates_per_round, update, (state, _nothing_seen(shape), jnp.int32(0)))
+    return _repeat(method.updates_per_round, update, (state, _nothing_seen(method, shape), jnp.int32(0)))
+
+
+def take_step(method: Method, state: NamedArrays, combined: Any, is_heard: Any) -> dict[str, Any]:
+    """The server's step in every cell that heard from enough clients [C, 1]."""
+    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], combined)
+    moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
+    return {**state, **{name: jnp.where(is_heard, new, state[name]) for name, new in moved.items()}}
 
 
 def finish_mean(method: Method, mean: MeanState) -> Any:
@@ -197,8 +246,10 @@ def add_words(format: SumFormat, delta: Any, weight: Any) -> tuple[Any, Any]:
     return jnp.sum(weight.astype(jnp.int32)[..., None] * steps, axis=1, dtype=jnp.int32), n_outside
 
 
-def _nothing_seen(shape: Shape) -> Seen:
-    return Seen(jnp.zeros(shape.n_cells), jnp.zeros(shape.n_cells, jnp.int32))
+def _nothing_seen(method: Method, shape: Shape) -> Seen:
+    n_groups = method.population.n_groups if method.population.n_groups > 1 else 0
+    groups = jnp.zeros((shape.n_cells, n_groups, 2))
+    return Seen(jnp.zeros(shape.n_cells), jnp.zeros(shape.n_cells, jnp.int32), groups)
 
 
 def _repeat(n: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
@@ -224,14 +275,21 @@ def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Dra
 
 
 def aggregate_cohort(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, cohort: Drawn, round: Any, update: Any
+    method: Method,
+    shape: Shape,
+    queries: Queries,
+    cells: Cells,
+    state: NamedArrays,
+    cohort: Drawn,
+    round: Any,
+    update: Any,
 ) -> Sums:
     """The weighted sum of what arrives, and what was shown; the clients divided among the devices."""
 
     def aggregate(device: Any, *arrays: Any) -> Sums:
         return aggregate_share(method, shape, *arrays, first=device * shape.share)
 
-    arrays = (queries, cells, params, cohort, jnp.asarray(round), jnp.asarray(update))
+    arrays = (queries, cells, dict(state), cohort, jnp.asarray(round), jnp.asarray(update))
     if shape.n_devices == 1:
         return aggregate(0, *arrays)
 
@@ -251,7 +309,7 @@ def aggregate_share(
     shape: Shape,
     queries: Queries,
     cells: Cells,
-    params: Any,
+    state: NamedArrays,
     cohort: Drawn,
     round: Any,
     update: Any,
@@ -261,32 +319,87 @@ def aggregate_share(
     """One device's clients, from place `first` of the cohort on: block after block, in order."""
 
     def add_block(block: Any, sums: Sums) -> Sums:
+        now = state if sums.personal is None else {**state, OWN_PARAMETERS: sums.personal}
         within = block * shape.block + jnp.arange(shape.block)
-        place = first + within
-        is_there = (within < shape.share) & (place < cohort.n[:, None])
-        ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
-        rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
-        learn = learn_locally if method.evolution is None else evolve_locally
-        delta, quality = learn(method, shape, queries, cells, jnp.repeat(params, shape.block, axis=0), rows)
-        searches = rows.n_interactions.reshape(ids.shape)
-        each = jnp.minimum(searches, 1) if method.counts_alike else searches
-        weight = jnp.where(answers(method, cells, ids, round), each, 0)
-        if method.secure_sum is None:
-            total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), delta.reshape(*ids.shape, -1))
-            n_outside = jnp.int32(0)
-        else:
-            total, n_outside = add_words(method.secure_sum, delta.reshape(*ids.shape, -1), weight)
-        mean = MeanState(sums.mean.total + total, sums.mean.weight + weight.sum(axis=1, keepdims=True))
-        shown = quality.reshape(ids.shape).sum(axis=1) / jnp.maximum(cohort.n, 1)
-        seen = Seen(sums.seen.quality + shown, sums.seen.searches + searches.sum(axis=1))
-        answered = sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32)
-        return Sums(mean, answered, seen, sums.n_outside + n_outside)
+        learnt = learn_block(method, shape, queries, cells, now, cohort, round, update, within=within, first=first)
+        return add_learnt(method, sums, learnt, cohort)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
-    nothing = jnp.zeros(params.shape, jnp.float32 if method.secure_sum is None else jnp.int32)
-    start = Sums(MeanState(nothing, nobody), nobody, _nothing_seen(shape), jnp.int32(0))
+    nothing = jnp.zeros(state[PARAMS].shape, jnp.float32 if method.secure_sum is None else jnp.int32)
+    own = state.get(OWN_PARAMETERS)
+    start = Sums(MeanState(nothing, nobody), nobody, _nothing_seen(method, shape), jnp.int32(0), own)
     sums: Sums = _repeat(shape.n_blocks, add_block, start)
     return sums
+
+
+def learn_block(
+    method: Method,
+    shape: Shape,
+    queries: Queries,
+    cells: Cells,
+    state: NamedArrays,
+    cohort: Drawn,
+    round: Any,
+    update: Any,
+    *,
+    within: Any,
+    first: Any,
+) -> LearntBlock:
+    """What the clients at places `first + within` [b] of the cohort learn, each by itself."""
+    place = first + within
+    is_there = (within < shape.share) & (place < cohort.n[:, None])
+    ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
+    rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
+    learn = learn_locally if method.evolution is None else evolve_locally
+    start = jnp.repeat(state[PARAMS], shape.block, axis=0)
+    own = state.get(OWN_PARAMETERS)
+    if own is not None:
+        places, cell = personal_places(method.ranker), jnp.arange(len(ids))[:, None]
+        start = start.at[:, places].set(own[cell, ids].reshape(len(start), -1))
+    delta, quality = learn(method, shape, queries, cells, start, rows)
+    searches = rows.n_interactions.reshape(ids.shape)
+    each = jnp.minimum(searches, 1) if method.counts_alike else searches
+    weight = jnp.where(answers(method, cells, ids, round), each, 0)
+    new = None
+    if own is not None:
+        new = (start + delta)[:, places].reshape(*ids.shape, -1)
+        delta = delta.at[:, places].set(0.0)
+    updates, qualities = delta.reshape(*ids.shape, -1), quality.reshape(ids.shape)
+    return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, new)
+
+
+def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -> Sums:
+    """One block more."""
+    weight = learnt.weights
+    if method.secure_sum is None:
+        total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), learnt.updates)
+        n_outside = jnp.int32(0)
+    else:
+        total, n_outside = add_words(method.secure_sum, learnt.updates, weight)
+    mean = MeanState(sums.mean.total + total, sums.mean.weight + weight.sum(axis=1, keepdims=True))
+    shown = learnt.qualities.sum(axis=1) / jnp.maximum(cohort.n, 1)
+    seen = Seen(
+        sums.seen.quality + shown,
+        sums.seen.searches + learnt.searches.sum(axis=1),
+        sums.seen.groups + sum_groups(learnt, sums.seen.groups.shape[1]),
+    )
+    answered = sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32)
+    return Sums(mean, answered, seen, sums.n_outside + n_outside, put_back(sums.personal, learnt))
+
+
+def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
+    """[C, G, 2] the sum of each group's qualities in a block, and how many clients that were."""
+    is_member = (learnt.groups[..., None] == jnp.arange(n_groups)) & learnt.is_there[..., None]  # [C, b, G]
+    qualities = jnp.where(is_member, learnt.qualities[..., None], 0.0)
+    return jnp.stack([qualities.sum(axis=1), is_member.sum(axis=1).astype(jnp.float32)], axis=-1)
+
+
+def put_back(personal: Any, learnt: LearntBlock) -> Any:
+    """[C, n_clients, n_personal] with the block's clients' own parameters, or None; padding is dropped."""
+    if personal is None:
+        return None
+    places = jnp.where(learnt.is_there, learnt.ids.astype(jnp.int32), personal.shape[1])
+    return personal.at[jnp.arange(len(personal))[:, None], places].set(learnt.personal, mode="drop")
 
 
 def describe_rows(
@@ -299,10 +412,11 @@ def describe_rows(
     else:
         each = jnp.ones(ids.shape, jnp.int32)
         first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
+    group = jnp.asarray(method.population.groups)[ids % len(method.population.groups)]
     draws = DRAWS if method.evolution is None else ES_DRAWS
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
-    return ClientRows(cell.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
+    return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
 
 
 def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
 from hushrank.federation.cohort import Population, Quorum
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.groups import Group
+from hushrank.federation.personal import personal_places
 from hushrank.federation.protection import Protection, quorum_of
 from hushrank.federation.replay import Replay
 from hushrank.privacy.laplace import PaperNoise
@@ -15,7 +18,7 @@ from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.types import Dataset, User
+from hushrank.types import Attack, Dataset, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,24 @@ class Method:
     evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
     protection: Protection | None = None  # what is done to updates before and after they leave
     secure_sum: SumFormat | None = None  # how updates are written for a secure sum; None: the server sees each of them
-    attack: str | None = None
-    n_malicious: int = 0
-    aggregation: str = "mean"
+    attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
+    n_malicious: int = 0  # the clients with the lowest ids
+    rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
     @property
     def n_params(self) -> int:
         return sum(part.size for part in self.ranker.parameters)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether the server needs all updates of a round at once."""
+        return self.rule is not None or self.attack is not None
+
+    @property
+    def n_personal(self) -> int:
+        return len(personal_places(self.ranker))
 
     @property
     def rows_per_update(self) -> int:
@@ -89,6 +101,27 @@ class Setting:
     eval_every: int = 10  # rounds between two looks at the test and validation queries
     replays: tuple[Replay, ...] | None = None  # of each fold's training queries; None: people are simulated
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
+    groups: tuple[tuple[Group, ...], ...] | None = None  # of each fold's clients; None: all are alike
+
+    def __post_init__(self) -> None:
+        check_setting(self)
+
+    def groups_of(self, fold: int) -> tuple[Group, ...]:
+        """The groups of a fold's clients; one where all are alike."""
+        if self.groups is not None:
+            return self.groups[fold]
+        return (Group("all", self.dataset.folds[fold].train),)
+
+
+def check_setting(setting: Setting) -> None:
+    """Refuse clients that differ where nothing can tell them apart."""
+    method, n_groups = setting.method, setting.method.population.n_groups
+    if any(len(setting.groups_of(fold)) != n_groups for fold in range(len(setting.dataset.folds))):
+        raise ValueError(f"the population has {n_groups} groups: every fold must describe as many.")
+    if n_groups > 1 and (method.batch is not None or setting.replays is not None):
+        raise ValueError("groups of clients need simulated people in a federation: no central training, no click log.")
+    if method.n_personal and (method.batch is not None or method.evolution is not None):
+        raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
 
 
 def why_not_fast(setting: Setting) -> str | None:
@@ -98,13 +131,17 @@ def why_not_fast(setting: Setting) -> str | None:
         return "a click log"
     if method.learner != "pdgd":
         return f"learner={method.learner}"
-    if method.aggregation != "mean":
-        return f"aggregation={method.aggregation}"
-    if method.attack is not None:
-        return f"attack={method.attack}"
+    if method.attack is not None and has_noisy_uploads(method):
+        return "attack with noise in every upload"  # which the attack would see
     if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
         return "privacy=paper with unequal interactions"  # whose noise is not one draw for the whole sum
     return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
+
+
+def has_noisy_uploads(method: Method) -> bool:
+    """Whether each client adds its share of the noise, which the fast engines draw for the sum alone."""
+    protection = method.protection
+    return isinstance(protection, PaperNoise) or (protection is not None and protection.n_honest is not None)
 
 
 def why_not_plain(method: Method) -> str | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from hushrank.engine.checkpoint import Progress
+import numpy as np
+
+from hushrank.engine.batch import OFFLINE, VALI, SimulationBatch, mean_params, prepare_examiners
+from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import (
     ENGINES,
     choose_platform,
@@ -18,23 +21,24 @@ from hushrank.engine.device import (
     has_numba,
     import_jax,
 )
-from hushrank.engine.evaluate import prepare_examiner
-from hushrank.engine.gather import Advance
+from hushrank.engine.inputs import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_plain
-from hushrank.engine.train import Watch, train_batch
-from hushrank.types import Array
+from hushrank.engine.task import Task
+from hushrank.engine.train import Watch, train_task
+from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.types import Array, NamedArrays
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """How far one batch has come."""
+    """How far one task has come."""
 
     batch: int
     n_batches: int
     searches: int  # done so far, over the batch's cells
     share: float  # of the batch's rounds
-    test: float  # mean offline nDCG at the last look
+    test: float  # mean offline quality at the last look
     vali: float
 
 
@@ -62,14 +66,34 @@ class CellResult:
     fold: int  # the fold's number
     repeat: int
     params: Array  # [n_params] the last ranker
-    online: Array  # [rounds] mean nDCG of the lists shown in each round
-    searches: Array  # [rounds] how many lists that were
-    evaluated: Array  # [n_evaluations] rounds; the first is 0, the initial ranker
-    test: Array  # [n_evaluations] nDCG@k
-    vali: Array  # [n_evaluations]
-    test_max_rr: Array  # [n_evaluations] expected MaxRR@k; NaN where the person has no click table
-    vali_max_rr: Array  # [n_evaluations]
+    shown: NamedArrays  # [rounds] what each round showed, by name: online nDCG, searches, evidence, groups
+    looks: NamedArrays  # [n_looks] what was measured on test and validation queries, by name
     scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
+
+    @property
+    def online(self) -> Array:
+        """[rounds] mean nDCG of the lists shown in each round."""
+        return self.shown[ONLINE]
+
+    @property
+    def searches(self) -> Array:
+        """[rounds] how many lists that were."""
+        return self.shown[SEARCHES]
+
+    @property
+    def evaluated(self) -> Array:
+        """[n_looks] after which rounds quality was measured; the first is 0, the initial ranker."""
+        return self.looks[LOOK]
+
+    @property
+    def test(self) -> Array:
+        """[n_looks] nDCG@k."""
+        return self.looks[OFFLINE]
+
+    @property
+    def vali(self) -> Array:
+        """[n_looks] nDCG@k."""
+        return self.looks[VALI]
 
 
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
@@ -87,30 +111,34 @@ def simulate(setting: Setting, options: Options | None = None) -> tuple[list[Cel
 
 
 def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, platform: str) -> list[Progress]:
-    """All batches on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
-    stop = threading.Event()
+    """All batches of a simulation."""
     workers = count_workers(setting, plans, options)
     engine = name_engine(setting, options, platform)
     make_advance = load_engine(engine, platform, threads=max(1, workers // len(plans)))
-    examiners = {
-        (number, split): prepare_examiner(getattr(fold, split), k=setting.method.k)
-        for number, fold in enumerate(setting.dataset.folds)
-        for split in ("test", "vali")
-    }
+    examiners = prepare_examiners(setting)
+    tasks = [SimulationBatch(setting, plan, examiners, make_advance) for plan in plans]
+    identity = f"{options.identity}-{engine}-{platform}{plans[0].shape.n_devices}"
+    return drive_tasks(tasks, replace(options, identity=identity), workers=workers)
+
+
+def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> list[Progress]:
+    """All tasks on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
+    stop = threading.Event()
 
     def train(number: int) -> Progress:
+        task = tasks[number]
+
         def report(progress: Progress) -> None:
-            share = progress.round / setting.rounds
-            test, vali = float(progress.test[-1].mean()), float(progress.vali[-1].mean())
-            options.report(News(number, len(plans), int(progress.searches.sum()), share, test, vali))
+            test, vali = (last_look(progress, prefix) for prefix in ("offline/", "vali/"))
+            searches = int(np.sum(progress.shown.get(SEARCHES, 0)))
+            options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali))
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
-        identity = f"{options.identity}-{engine}-{platform}{plans[number].shape.n_devices}"
-        watch = Watch(stop, report, path, options.checkpoint_seconds, identity, options.saved)
-        return train_batch(setting, plans[number], examiners, watch, make_advance)
+        watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)
+        return train_task(task, watch)
 
-    with ThreadPoolExecutor(min(workers, len(plans))) as pool:
-        futures = [pool.submit(train, number) for number in range(len(plans))]
+    with ThreadPoolExecutor(min(workers, len(tasks))) as pool:
+        futures = [pool.submit(train, number) for number in range(len(tasks))]
         try:
             for future in as_completed(futures):
                 future.result()
@@ -119,6 +147,16 @@ def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, pla
             pool.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
+
+
+def last_look(progress: Progress, prefix: str) -> float:
+    """The mean of the first measure of this kind at the last look; NaN where the task has none."""
+    name = min((name for name in progress.looks if name.startswith(prefix)), key=_rank_name, default=None)
+    return float("nan") if name is None else float(np.mean(progress.looks[name][-1]))
+
+
+def _rank_name(name: str) -> tuple[bool, str]:
+    return name not in (OFFLINE, VALI), name
 
 
 def name_engine(setting: Setting, options: Options, platform: str) -> str:
@@ -151,9 +189,14 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
 
         return repeat_rounds
     import_jax()
+    from hushrank.engine.gathered import compile_gathered
     from hushrank.engine.program import compile_rounds
 
-    return partial(compile_rounds, platform=platform)
+    def compile_method(setting: Setting, plan: Plan) -> Advance:
+        compile_method = compile_gathered if setting.method.is_gathered else compile_rounds
+        return compile_method(setting, plan, platform=platform)
+
+    return compile_method
 
 
 def count_devices(options: Options, platform: str) -> int:
@@ -184,16 +227,12 @@ def count_workers(setting: Setting, plans: tuple[Plan, ...], options: Options) -
 
 
 def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> CellResult:
+    looks = {name: array if name == LOOK else array[:, column] for name, array in progress.looks.items()}
     return CellResult(
         setting.users[cell.user][0],
         setting.dataset.folds[cell.fold].number,
         cell.repeat,
-        params=progress.params[column],
-        online=progress.online[:, column],
-        searches=progress.searches[:, column],
-        evaluated=progress.evaluated,
-        test=progress.test[:, column],
-        vali=progress.vali[:, column],
-        test_max_rr=progress.test_max_rr[:, column],
-        vali_max_rr=progress.vali_max_rr[:, column],
+        params=mean_params(setting, progress.state, column, None),
+        shown={name: array[:, column] for name, array in progress.shown.items()},
+        looks=looks,
     )

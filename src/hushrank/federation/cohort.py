@@ -24,7 +24,8 @@ class Population:
     interactions: tuple[int, ...] = (4,)  # client c searches interactions[c % len] times a round
     cohort: int | None = None  # clients sampled for each round; None: all
     dropout: float = 0.0  # probability that a sampled client's update never arrives
-    sampling: str = "fixed"  # exactly `cohort` clients, or poisson: each by a coin of its own, `cohort` on average
+    sampling: str = "fixed"  # exactly `cohort` clients, or poisson: each sampled independently, `cohort` on average
+    groups: tuple[int, ...] = (0,)  # client c belongs to group groups[c % len]
 
     def __post_init__(self) -> None:
         if self.n_clients < 1:
@@ -37,6 +38,8 @@ class Population:
             raise ValueError(f"cohort is {self.cohort}, must be from 1 to n_clients, which is {self.n_clients}.")
         if self.sampling not in SAMPLINGS:
             raise ValueError(f"sampling is {self.sampling!r}, must be one of {', '.join(SAMPLINGS)}.")
+        if not self.groups or min(self.groups) < 0:
+            raise ValueError("groups must name a group from 0 on for every client.")
         if self.is_poisson and self.cohort is None:
             raise ValueError("sampling=poisson needs cohort, the number of clients in a round on average.")
 
@@ -48,6 +51,10 @@ class Population:
     def cohort_size(self) -> int:
         """Clients in a round; with poisson, on average."""
         return self.n_clients if self.cohort is None else self.cohort
+
+    @property
+    def n_groups(self) -> int:
+        return max(self.groups) + 1
 
     @property
     def threshold(self) -> int:
@@ -86,7 +93,8 @@ class Quorum:
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
     """The clients of one round, by id."""
     ids = sample_ids(population, key, round)
-    return [Client(int(i), int(n)) for i, n in zip(ids, count_interactions(population, ids), strict=True)]
+    each = zip(ids.tolist(), count_interactions(population, ids).tolist(), find_groups(population, ids), strict=True)
+    return [Client(id, n, int(group)) for id, n, group in each]
 
 
 def sample_ids(population: Population, key: Array, round: int) -> Array:
@@ -122,6 +130,11 @@ def check_drawn(population: Population, n_drawn: int) -> None:
 def count_interactions(population: Population, ids: Array) -> Array:
     """[n] how often each client searches in a round."""
     return np.asarray(population.interactions)[ids % len(population.interactions)]
+
+
+def find_groups(population: Population, ids: Array) -> Array:
+    """[n] the group of each client."""
+    return np.asarray(population.groups)[ids % len(population.groups)]
 
 
 def answers(population: Population, key: Array, round: int, client: Client) -> bool:

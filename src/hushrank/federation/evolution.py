@@ -49,8 +49,8 @@ class Evolution:
         """A `round.Study`."""
         config = EsConfig(
             federation.ranker,
-            federation.user,
-            federation.queries,
+            federation.user_of(client),
+            federation.queries_of(client),
             self.finite,
             partial(ndcg, k=self.k),
             sigma=self.sigma,

@@ -1,7 +1,7 @@
 """One federated round, plainly: read this first.
 
 Everything hushrank does is this page at another speed or over a network. A round takes the ranker everyone has, lets
-each client of a cohort search, click and learn on its own, and makes one better ranker of what they send:
+each client of a cohort search, click and learn on its own (`local.py`), and makes one better ranker of what they send:
 
     documents -> features -> ranking -> clicks -> local update -> privatise -> aggregate -> new ranker
 
@@ -10,24 +10,27 @@ The simulator (`engine/`) must give the same parameters as `run_round`; tests/en
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from hushrank.aggregation.named import aggregate_by
-from hushrank.aggregation.server_step import ServerState, ServerStep
-from hushrank.attacks.named import attack_by
+from hushrank.aggregation.mean import mean_aggregate
+from hushrank.aggregation.named import CheckedRule
+from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.named import forge_messages
 from hushrank.federation.cohort import Population, Quorum, answers, sample_cohort
-from hushrank.learners.named import LEARNERS
-from hushrank.metrics.ndcg import ndcg
+from hushrank.federation.groups import Group
+from hushrank.federation.local import Steps, learn
+from hushrank.federation.personal import study_personally
+from hushrank.federation.seen import describe_seen, name_evidence
+from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
-from hushrank.rankers.policy import sample_ranking
-from hushrank.streams import Purpose, draw_below, draw_uniform, stream
-from hushrank.types import Array, Client, DenseUpdate, QuerySet, Ranker, User
+from hushrank.streams import Purpose, stream
+from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
 
 class Study(Protocol):
@@ -46,71 +49,69 @@ class Federation:
     user: User  # how people click
     queries: QuerySet  # what people search for
     population: Population
+    groups: tuple[Group, ...] = ()  # of clients that differ; none: all are alike
     learner: str = "pdgd"  # how a client reads one interaction
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
-    study: Study | None = None  # what a client does in a round; None: `learn`
+    study: Study = learn  # what a client does in a round
     weight_norm: float | None = None  # clip the weights to this L2 norm after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
-    attack: str | None = None  # what malicious clients send instead
+    attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
     n_malicious: int = 0  # the clients with the lowest ids
-    aggregation: str = "mean"
-    combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: `aggregation`
+    rule: CheckedRule | None = None  # how all updates at once become one; None: `combine`
+    combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: weighted mean
     quorum: Quorum = Quorum()  # noqa: RUF009 - frozen: answers without which a round is lost
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
 
+    def queries_of(self, client: Client) -> QuerySet:
+        return self.groups[client.group].train if self.groups else self.queries
+
+    def user_of(self, client: Client) -> User:
+        return (self.groups[client.group].user if self.groups else None) or self.user
+
+    @property
+    def steps(self) -> Steps:
+        """How a client moves its weights."""
+        if self.weight_norm is None:
+            return Steps(self.learning_rate, self.batch)
+        return Steps(self.learning_rate, self.batch, keep=partial(clip_weights, norm=self.weight_norm))
+
 
 def run_round(
-    federation: Federation, state: ServerState, params: Array, *, key: Array, round: int
-) -> tuple[ServerState, Array, float]:
-    """One round: the new server state, the new parameters, and the mean nDCG@k of the lists that people saw."""
+    federation: Federation, state: NamedArrays, params: Array, *, key: Array, round: int
+) -> tuple[NamedArrays, Array, dict[str, float]]:
+    """One round: what is remembered from now on, the new parameters, and what the round showed (`seen.py`)."""
     cohort = sample_cohort(federation.population, key, round)
-    study = federation.study or learn
-    learnt = [study(federation, params, client, key=key, round=round) for client in cohort]
-    seen = [quality for _, quality in learnt if not np.isnan(quality)]
-    online = sum(seen) / max(len(seen), 1)
-    arrives = [answers(federation.population, key, round, client) for client in cohort]
+    state, learnt = study_personally(federation, state, params, cohort, key=key, round=round)
+    seen = describe_seen(federation, cohort, [quality for _, quality in learnt])
+    arrives = np.array([answers(federation.population, key, round, client) for client in cohort], bool)
     sent = [
         federation.privatise(update, key=stream(key, Purpose.PRIVATISE, round, client.id))
         for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
         if arrived
     ]
     if sum(message.weight > 0 for message in sent) < federation.quorum.needed(len(cohort)):
-        return state, params, online
+        return state, params, seen
     if federation.attack is not None:
-        is_malicious = np.array([c.id < federation.n_malicious for c, a in zip(cohort, arrives, strict=True) if a])
-        sent = attack_by(federation.attack, sent, is_malicious, params, key=stream(key, Purpose.ATTACK, round))
-    combine = federation.combine or partial(aggregate_by, federation.aggregation)
-    combined = combine(sent, n_params=len(params), key=key, round=round).astype(params.dtype)
-    return (*federation.server_step(state, params, combined), online)  # Federated averaging [fpdgd, Algorithm 2]
+        is_malicious = np.array([client.id < federation.n_malicious for client in cohort], bool)[arrives]
+        lie = stream(key, Purpose.ATTACK, round)
+        sent = forge_messages(federation.attack, sent, is_malicious, params, key=lie, round=round)
+    remembered, combined, evidence = aggregate(federation, part_of(state, RULE), sent, len(params), key, round)
+    step, params = federation.server_step(  # Federated averaging [fpdgd, Algorithm 2]
+        part_of(state, OPTIMISER), params, combined.astype(params.dtype)
+    )
+    return {**state, **with_owner(RULE, remembered), **with_owner(OPTIMISER, step)}, params, {**seen, **evidence}
 
 
-def learn(
-    federation: Federation, params: Array, client: Client, *, key: Array, round: int
-) -> tuple[DenseUpdate, float]:
-    """What one client learns from its own searches, and the mean nDCG@k of the lists it showed [fpdgd, Algorithm 1]."""
-    local, gradient, quality = params, np.zeros_like(params), 0.0
-    for interaction in range(client.n_interactions):
-
-        def draw(purpose: Purpose, interaction: int = interaction) -> Array:
-            return stream(key, purpose, round, client.id, interaction)
-
-        query = int(draw_below(draw(Purpose.QUERY), federation.queries.n_queries, 1)[0])
-        rows = federation.queries.rows(query)
-        features, grades = federation.queries.features[rows], federation.queries.grades[rows]
-
-        scores = federation.ranker.score(local, features)
-        ranking = sample_ranking(scores, draw_uniform(draw(Purpose.SHOW), len(scores)), k=federation.k)
-
-        click_draws = draw_uniform(draw(Purpose.CLICK), len(ranking))
-        stop_draws = draw_uniform(draw(Purpose.STOP), len(ranking))
-        is_clicked = federation.user(grades[ranking], click_draws, stop_draws)
-
-        step = LEARNERS[federation.learner]
-        gradient = gradient + step(federation.ranker, local, features, scores, ranking, is_clicked)
-        if (interaction + 1) % federation.batch == 0:
-            local, gradient = local + federation.learning_rate * gradient, np.zeros_like(params)
-            local = local if federation.weight_norm is None else clip_weights(local, federation.weight_norm)
-        quality += ndcg(grades[ranking], grades, k=federation.k) / client.n_interactions
-    return DenseUpdate(local - params, client.n_interactions), quality
+def aggregate(
+    federation: Federation, remembered: NamedArrays, sent: Sequence[Any], n_params: int, key: Array, round: int
+) -> tuple[NamedArrays, Array, dict[str, float]]:
+    """What the rule remembers, one update [n_params] of all messages, and the rule's evidence."""
+    if federation.rule is not None:
+        updates, weights = np.stack([m.delta for m in sent]), np.array([m.weight for m in sent])
+        remembered, combined, found = federation.rule(remembered, updates, weights, round)
+        return remembered, combined, name_evidence(found)
+    if federation.combine is not None:
+        return remembered, federation.combine(sent, n_params=n_params, key=key, round=round), {}
+    return remembered, mean_aggregate(sent, n_params=n_params), {}

@@ -19,15 +19,16 @@ from typing import Any
 import numpy as np
 
 from hushrank.engine.device import choose_platform, describe_platform
-from hushrank.engine.gather import Advance, Seen, State, cell_key, initial_params, initial_state
+from hushrank.engine.inputs import PARAMS, Advance, cell_key, initial_memory, initial_params, initial_state
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import CHUNK, Cell, Plan, make_plans
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, load_engine, name_engine
 from hushrank.federation.round import run_round
+from hushrank.federation.seen import SEARCHES
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 _TIMINGS = 7  # Why: a median of seven shrugs off a noisy neighbour
 _SECONDS = 1.0  # Why: about the length of one timing, long against the clock's and the call's own cost
@@ -92,7 +93,7 @@ def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "
     advance = load_engine(named, platform, threads=os.cpu_count() or 1)(setting, plan)
     state, _ = advance(start, 1, 1)
     compile_s = time.perf_counter() - began
-    gap = compare_with_plain(setting, plan, np.asarray(state.params))
+    gap = compare_with_plain(setting, plan, np.asarray(state[PARAMS]))
     if not gap < _TOLERANCE:
         raise ValueError(f"{benchmark.name}: the fast round differs from the plain one by {gap:.1e}; not timed.")
     timings = list(time_calls(advance, start))
@@ -118,7 +119,7 @@ def compare_with_plain(setting: Setting, plan: Plan, params: Array) -> float:
     return max(float(np.abs(params[i] - plain_round(setting, plan.cells[i])).max()) for i in ends)
 
 
-def time_calls(advance: Advance, start: State) -> Iterator[tuple[int, float, float]]:
+def time_calls(advance: Advance, start: NamedArrays) -> Iterator[tuple[int, float, float]]:
     """(interactions, seconds, processor seconds) of each timing, after a warm-up."""
     began = time.perf_counter()
     finish(advance(start, 1, 2))
@@ -126,19 +127,19 @@ def time_calls(advance: Advance, start: State) -> Iterator[tuple[int, float, flo
     for _ in range(_TIMINGS):
         wall, cpu = time.perf_counter(), time.process_time()
         seen = finish(advance(start, 1, n_rounds))
-        yield int(seen.searches.sum()), time.perf_counter() - wall, time.process_time() - cpu
+        yield int(seen[SEARCHES].sum()), time.perf_counter() - wall, time.process_time() - cpu
 
 
-def finish(done: tuple[State, Seen]) -> Seen:
+def finish(done: tuple[NamedArrays, NamedArrays]) -> NamedArrays:
     """Wait for the device: reading the parameters does."""
-    np.asarray(done[0].params)
+    np.asarray(done[0][PARAMS])
     return done[1]
 
 
 def plain_round(setting: Setting, cell: Cell) -> Any:
     """[n_params] after the first round, plainly."""
     params = initial_params(setting, cell)
-    state = setting.method.server_step.init(params)
+    state = initial_memory(setting, params)
     return run_round(make_federation(setting, cell), state, params, key=cell_key(setting, cell), round=1)[1]
 
 

@@ -12,10 +12,11 @@ class LinearRanker:
     """score(d) = w . d, starting at w = 0 (no bias: it would move every score alike and change no order)."""
 
     n_features: int
+    personal: tuple[str, ...] = ()  # names of the parameters that each client keeps for itself
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        return (Parameter("weights", (self.n_features,)),)
+        return (Parameter("weights", (self.n_features,), "weights" in self.personal),)
 
     def initial(self, normals: Array) -> Array:
         return 0.0 * normals

@@ -19,20 +19,25 @@ class MlpRanker:
     n_features: int
     hidden: int = 64
     activation: str = "sigmoid"  # or "relu"
+    personal: tuple[str, ...] = ()  # names of the parameters that each client keeps for itself
 
     def __post_init__(self) -> None:
         if self.activation not in ("sigmoid", "relu"):
             raise ValueError(f"activation is {self.activation!r}, must be sigmoid or relu.")
         if self.hidden < 1:
             raise ValueError(f"hidden is {self.hidden}, must be at least 1.")
+        known = [part.name for part in self.parameters]
+        if not set(self.personal) <= set(known):
+            raise ValueError(f"personal is {list(self.personal)}, must be some of {', '.join(known)}.")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("hidden/weights", (self.n_features, self.hidden)),
-            Parameter("hidden/bias", (self.hidden,)),
-            Parameter("output/weights", (self.hidden,)),
-        )
+        shapes = {
+            "hidden/weights": (self.n_features, self.hidden),
+            "hidden/bias": (self.hidden,),
+            "output/weights": (self.hidden,),
+        }
+        return tuple(Parameter(name, shape, name in self.personal) for name, shape in shapes.items())
 
     def initial(self, normals: Array) -> Array:
         weights, bias, output = self.split(normals)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
+from hushrank.attacks.named import find_attack
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
@@ -97,9 +99,9 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
         protection=protection,
         secure_sum=secure_sum,
-        attack=recipe.attack,
+        attack=find_attack(recipe.attack),
         n_malicious=recipe.n_malicious,
-        aggregation=recipe.aggregation,
+        rule=find_rule(recipe.aggregation),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from hushrank.clicks.table import TableUser
+from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult
+from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.learners.offline import lambdamart, mse_ranker, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
@@ -47,18 +49,16 @@ def judge(
         max_rr = float("nan") if table is None else mean_expected_max_rr(queries, scores, table).value
         return mean_ndcg(queries, scores, k=setting.method.k).value, max_rr
 
-    (test, test_max_rr), (vali, vali_max_rr) = look(fold.test), look(fold.vali)
+    looks = {LOOK: np.zeros(1, np.int64)}
+    for prefix, queries in (("offline", fold.test), ("vali", fold.vali)):
+        ndcg, max_rr = look(queries)
+        looks |= {f"{prefix}/nDCG@10": np.array([ndcg]), f"{prefix}/MaxRR": np.array([max_rr])}
     return CellResult(
         name,
         fold.number,
         0,
         params=params,
-        online=np.zeros(0, np.float32),
-        searches=np.zeros(0, np.int32),
-        evaluated=np.zeros(1, np.int64),
-        test=np.array([test]),
-        vali=np.array([vali]),
-        test_max_rr=np.array([test_max_rr]),
-        vali_max_rr=np.array([vali_max_rr]),
+        shown={ONLINE: np.zeros(0, np.float32), SEARCHES: np.zeros(0, np.int32)},
+        looks=looks,
         scorer=scorer,
     )

@@ -12,7 +12,8 @@ import numpy as np
 from safetensors.numpy import load_file, save
 
 from hushrank.clicks.table import TableUser
-from hushrank.engine.gather import cell_key
+from hushrank.engine.checkpoint import LOOK
+from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
@@ -28,6 +29,7 @@ from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.runs.directory import FORMAT
 from hushrank.types import Array, Fold, QuerySet
 
+_CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # first, in this order
 _BYTES = 4  # Why: parameters travel as float32
 
 
@@ -101,8 +103,8 @@ def user_experience(setting: Setting, result: CellResult, fold: Fold) -> dict[st
     table, k = user.as_table(setting.method.k), setting.method.k
     train = mean_expected_max_rr(fold.train, score_all(setting, result, fold.train), table, k=k)
     return {
-        "offline/MaxRR": float(result.test_max_rr[-1]),
-        "vali/MaxRR": float(result.vali_max_rr[-1]),
+        "offline/MaxRR": float(result.looks["offline/MaxRR"][-1]),
+        "vali/MaxRR": float(result.looks["vali/MaxRR"][-1]),
         "train/MaxRR": train.value,
     }
 
@@ -151,17 +153,13 @@ def curve_rows(result: CellResult) -> Iterator[dict[str, Any]]:
     who = {"click": result.user, "fold": result.fold, "repeat": result.repeat}
     total = np.concatenate([[0], np.cumsum(result.searches)])
     before = 0
-    looks = {
-        "offline/nDCG@10": result.test,
-        "vali/nDCG@10": result.vali,
-        "offline/MaxRR": result.test_max_rr,
-        "vali/MaxRR": result.vali_max_rr,
-    }
+    known = [name for name in _CURVES if name in result.looks]
+    names = [*known, *sorted(name for name in result.looks if name not in (*known, LOOK))]
     for look, round in enumerate(result.evaluated.tolist()):
         at = {**who, "round": round, "interactions": int(total[round])}
-        for name, values in looks.items():
-            if np.isfinite(values[look]):
-                yield {**at, "name": name, "value": float(values[look])}
+        for name in names:
+            if np.isfinite(value := result.looks[name][look]):
+                yield {**at, "name": name, "value": float(value)}
         if round > before:
             yield {**at, "name": "online/nDCG@10", "value": float(result.online[before:round].mean(dtype=np.float64))}
         before = round

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from hushrank.aggregation.server_step import ServerState
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, rules_of
 from hushrank.live.server.counters import Counters
@@ -32,7 +31,7 @@ from hushrank.live.wire.messages import LastAnswer, Outcome, Reason, RefusedErro
 from hushrank.live.wire.terms import price_of, ranker_of
 from hushrank.rankers.named import pack_ranker
 from hushrank.streams import Purpose, draw_bits, fold_in, stream
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 _LOOK_AGAIN_S = 1.0  # after trouble with the disk
 Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...): never anything about one client
@@ -61,7 +60,7 @@ class Ended(NamedTuple):
 
     outcome: Outcome
     params: Array
-    state: ServerState
+    state: NamedArrays
 
 
 class Found(NamedTuple):
@@ -69,7 +68,7 @@ class Found(NamedTuple):
 
     rounds: store.Restored
     members: list[store.Member]
-    ranker: tuple[Array, ServerState]
+    ranker: tuple[Array, NamedArrays]
 
 
 class Coordinator:
@@ -369,8 +368,8 @@ class Coordinator:
         self._begin(work, opening, refused)
 
     def _make_ranker(
-        self, connection: sa.Connection, number: int, params: Array, state: ServerState
-    ) -> tuple[Array, ServerState] | None:
+        self, connection: sa.Connection, number: int, params: Array, state: NamedArrays
+    ) -> tuple[Array, NamedArrays] | None:
         """Of the round's updates; None where they make none, so that the round is abandoned and the next one opens."""
         bodies = store.read_bodies(connection, number)
         try:

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hushrank.aggregation.mean import mean_aggregate
-from hushrank.aggregation.server_step import ServerState
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.messages import ReceivedUpdate, decode_reward, decode_update
 from hushrank.live.wire.terms import count_params, evolution_of, key_of, protection_of, ranker_of, server_step_of
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 
 class Body(NamedTuple):
@@ -33,7 +32,7 @@ def draws_of(agreement: Agreement) -> Array:
     return key_of(agreement) if agreement.is_seeded else ENTROPY
 
 
-def first_ranker(agreement: Agreement) -> tuple[Array, ServerState]:
+def first_ranker(agreement: Agreement) -> tuple[Array, NamedArrays]:
     """[n_params] float32 what everybody starts with, and the server's empty memory."""
     n_params = count_params(agreement)
     if agreement.is_evolution:  # [foltr-es] starts both rankers at zero
@@ -45,8 +44,8 @@ def first_ranker(agreement: Agreement) -> tuple[Array, ServerState]:
 
 
 def next_ranker(
-    agreement: Agreement, params: Array, state: ServerState, bodies: Sequence[Body], *, round: int
-) -> tuple[Array, ServerState]:
+    agreement: Agreement, params: Array, state: NamedArrays, bodies: Sequence[Body], *, round: int
+) -> tuple[Array, NamedArrays]:
     """The new parameters and the server's new memory from one round's messages, in the order of their clients."""
     combined = combine_bodies(agreement, bodies, round=round).astype(params.dtype)
     state, params = server_step_of(agreement)(state, params, combined)

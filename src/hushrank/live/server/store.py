@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from hushrank.aggregation.server_step import ServerState
 from hushrank.live.server.new_ranker import Body
 from hushrank.live.server.schema import (
     ASKED,
@@ -36,7 +35,7 @@ from hushrank.live.server.schema import (
 from hushrank.live.wire.agreement import Agreement, canonical, parse_agreement
 from hushrank.live.wire.messages import Outcome, Reason, RefusedError
 from hushrank.privacy.renyi import Spend
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 FILE = "federation.sqlite"
 _DIGESTS_KEPT = 100  # Why: rounds in which an answer whose acknowledgement was lost is still known when it comes again
@@ -75,7 +74,7 @@ class Closing:
     """A round to be ended; ranker None: it is abandoned."""
 
     number: int
-    ranker: tuple[Array, ServerState] | None  # the new one
+    ranker: tuple[Array, NamedArrays] | None  # the new one
     price: Spend | None  # what it cost a client that answered
     keep_updates: bool  # for audits; usually they are wiped
 
@@ -101,7 +100,7 @@ def digest_body(body: bytes, key: bytes) -> bytes:
     return hashlib.blake2b(body, key=key, digest_size=16).digest()
 
 
-def create_store(path: Path, agreement: Agreement, params: Array, state: ServerState) -> None:
+def create_store(path: Path, agreement: Agreement, params: Array, state: NamedArrays) -> None:
     """A new federation: no client, no round, the first ranker."""
     if path.exists():
         raise ValueError(f"{path} exists: a federation is founded once.")
@@ -209,15 +208,18 @@ def read_bodies(connection: sa.Connection, round: int) -> list[Body]:
     return [Body(float(weight), body) for weight, body in connection.execute(chosen)]
 
 
-def read_ranker(connection: sa.Connection) -> tuple[Array, ServerState]:
+def read_ranker(connection: sa.Connection) -> tuple[Array, NamedArrays]:
     """The newest parameters and the optimiser's state."""
     row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
-    first, second, n_steps = (np.frombuffer(part, "<f4") for part in (row.first, row.second, row.n_steps))
-    return np.frombuffer(row.params, "<f4"), ServerState(first, second, n_steps)
+    state = {name: np.frombuffer(getattr(row, name), "<f4") for name in _STATE}
+    return np.frombuffer(row.params, "<f4"), {name: array for name, array in state.items() if len(array)}
 
 
-def _ranker_row(round: int, params: Array, state: ServerState) -> dict[str, Any]:
-    parts = {"params": params, "first": state.first, "second": state.second, "n_steps": state.n_steps}
+_STATE = ("first", "second", "n_steps")  # of the optimiser; what it does not remember is empty
+
+
+def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]:
+    parts = {"params": params, **dict.fromkeys(_STATE, np.zeros(0)), **state}
     return {"round": round, **{name: np.asarray(part, "<f4").tobytes() for name, part in parts.items()}}
 
 

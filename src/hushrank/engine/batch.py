@@ -1,0 +1,111 @@
+"""A batch of simulated federations as a task: rounds by one of the engines, quality on the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from hushrank.clicks.table import ClickTable
+from hushrank.engine.evaluate import Examiner, examine, prepare_examiner
+from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
+from hushrank.engine.plan import CHUNK, Cell, Plan
+from hushrank.engine.setting import Setting
+from hushrank.federation.cohort import find_groups
+from hushrank.federation.groups import Group
+from hushrank.federation.personal import personal_places
+from hushrank.federation.state import OWN_PARAMETERS
+from hushrank.types import Array, NamedArrays
+
+SPLITS = ("test", "vali")
+PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
+METRICS = ("nDCG@10", "MaxRR")
+OFFLINE, VALI = "offline/nDCG@10", "vali/nDCG@10"
+# {(fold, split, group): how to examine a ranker}; group None: everybody's queries
+Examiners: TypeAlias = Mapping[tuple[int, str, int | None], Examiner]
+
+
+def prepare_examiners(setting: Setting) -> Examiners:
+    """Of every fold and split, and of every group that has queries of its own."""
+    k = setting.method.k
+    found: dict[tuple[int, str, int | None], Examiner] = {}
+    for number, fold in enumerate(setting.dataset.folds):
+        for split in SPLITS:
+            found[number, split, None] = prepare_examiner(getattr(fold, split), k=k)
+            for g, group in enumerate(setting.groups_of(number)):
+                if (own := getattr(group, split)) is not None:
+                    found[number, split, g] = prepare_examiner(own, k=k)
+    return found
+
+
+@dataclass
+class SimulationBatch:
+    """A `Task`. Not frozen: the engine is loaded (and compiled) when the first round is asked for."""
+
+    setting: Setting
+    plan: Plan
+    examiners: Examiners
+    make_advance: Callable[[Setting, Plan], Advance]
+    most_rounds: int = field(default=CHUNK)
+
+    @property
+    def rounds(self) -> int:
+        return self.setting.rounds
+
+    @property
+    def eval_every(self) -> int:
+        return self.setting.eval_every
+
+    @cached_property
+    def _advance(self) -> Advance:
+        return self.make_advance(self.setting, self.plan)
+
+    def start(self) -> NamedArrays:
+        return initial_state(self.setting, self.plan)
+
+    def advance(self, state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
+        return self._advance(state, first, n)
+
+    def examine(self, state: NamedArrays) -> NamedArrays:
+        """nDCG@k and expected MaxRR@k [C] by split: of everybody, and of the groups that differ."""
+        n_groups = self.setting.method.population.n_groups if self.setting.groups is not None else 0
+        found: dict[str, Array] = {}
+        for group in (None, *range(n_groups)):
+            rows = {split: self._examine_split(state, split, group) for split in SPLITS}
+            suffix = "" if group is None else f"/{self.setting.groups_of(0)[group].name}"
+            for column, metric in enumerate(METRICS):
+                found |= {f"{PREFIXES[split]}/{metric}{suffix}": rows[split][:, column] for split in SPLITS}
+        return found
+
+    def _examine_split(self, state: NamedArrays, split: str, group: int | None) -> Array:
+        """[C, 2] nDCG and MaxRR of every cell."""
+        return np.array([self._examine_cell(state, c, split, group) for c in range(len(self.plan.cells))])
+
+    def _examine_cell(self, state: NamedArrays, c: int, split: str, group: int | None) -> tuple[float, float]:
+        cell, method = self.plan.cells[c], self.setting.method
+        examiner = self.examiners.get((cell.fold, split, group)) or self.examiners[cell.fold, split, None]
+        own = None if group is None else self.setting.groups_of(cell.fold)[group]
+        table = self._table(cell, own)
+        return examine(examiner, method.ranker, mean_params(self.setting, state, c, group), table)
+
+    def _table(self, cell: Cell, group: Group | None) -> ClickTable | None:
+        if group is None or group.user is None:
+            return person_table(self.setting, cell)
+        return table_of(group.user, self.setting.method.k)
+
+
+def mean_params(setting: Setting, state: NamedArrays, cell: int, group: int | None) -> Array:
+    """[p] the shared parameters; in the place of personal ones their mean over the clients (of a group)."""
+    params = state[PARAMS][cell]
+    if OWN_PARAMETERS not in state:
+        return params
+    population = setting.method.population
+    of_client = find_groups(population, np.arange(population.n_clients))
+    own = state[OWN_PARAMETERS][cell]
+    own = own if group is None else own[of_client == group]
+    params = params.copy()
+    params[personal_places(setting.method.ranker)] = own.mean(axis=0)
+    return params

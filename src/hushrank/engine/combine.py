@@ -1,0 +1,166 @@
+"""From what a round's clients sent to the server's step, for every cell of a batch. NumPy only.
+
+What a kernel's updates came down to is a weighted sum, the words of a secure sum, or all updates (`collect.py`).
+Shapes: C cells, p parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushrank.attacks.named import attack_updates
+from hushrank.engine.inputs import PARAMS
+from hushrank.engine.noise import mean_noise, noise_steps
+from hushrank.engine.plan import Plan
+from hushrank.engine.record import stack_named
+from hushrank.engine.setting import Method, Setting
+from hushrank.federation.cohort import answer_mask, count_interactions, find_groups, sample_ids
+from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
+from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
+from hushrank.streams import Purpose, stream
+from hushrank.types import Array, NamedArrays
+
+
+@dataclass(frozen=True, slots=True)
+class CellCohort:
+    """The clients of one cell in one round."""
+
+    ids: Array  # [n]
+    n_interactions: Array  # [n]
+    groups: Array  # [n]
+    weights: Array  # [n] float32, 0 for those whose update never arrives
+
+    @property
+    def n_answered(self) -> int:
+        return int(np.count_nonzero(self.weights))
+
+    def part(self, first: int, end: int) -> CellCohort:
+        here = slice(first, end)
+        return CellCohort(self.ids[here], self.n_interactions[here], self.groups[here], self.weights[here])
+
+
+def gather_cohort(method: Method, key: Array, round: int) -> CellCohort:
+    population = method.population
+    if method.batch is not None:  # central: one learner, all of the round's interactions
+        interactions = np.array(population.interactions, np.int64)
+        return CellCohort(np.zeros(1, np.int64), interactions, np.zeros(1, np.int64), np.ones(1, np.float32))
+    ids = sample_ids(population, key, round)
+    n_interactions = count_interactions(population, ids)
+    arrives = answer_mask(population, key, round, ids)
+    each = np.ones_like(n_interactions) if method.counts_alike else n_interactions
+    weights = np.where(arrives, each, 0).astype(np.float32)
+    return CellCohort(ids, n_interactions, find_groups(population, ids), weights)
+
+
+def describe_cells(
+    setting: Setting, plan: Plan, cohorts: Sequence[CellCohort], qualities: Sequence[Sequence[Array]]
+) -> dict[str, Array]:
+    """What a round showed [C], from the quality of what each client saw, block by block in the order of the clients."""
+    totals = [sum(float(np.cumsum(block)[-1]) for block in blocks) for blocks in qualities]  # Why: one after another
+    online = [total / max(len(cohort.ids), 1) for total, cohort in zip(totals, cohorts, strict=True)]
+    seen = {
+        ONLINE: np.array(online, np.float32),
+        SEARCHES: np.array([cohort.n_interactions.sum() for cohort in cohorts], np.int32),
+    }
+    if setting.groups is None:
+        return seen
+    found = [
+        group_means(setting.groups_of(cell.fold), cohort.groups, np.concatenate([np.zeros(0), *blocks]))
+        for cell, cohort, blocks in zip(plan.cells, cohorts, qualities, strict=True)
+    ]
+    return seen | {name: np.array([each[name] for each in found], np.float32) for name in found[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What reached the server in one round, cell by cell."""
+
+    collected: Sequence[Array]  # [C] a weighted sum, the words of a secure sum, or all updates that arrived
+    cohorts: Sequence[CellCohort]  # [C]
+    keys: Sequence[Array]  # [C]
+    round: int
+
+
+def combine_cells(method: Method, state: NamedArrays, received: Received) -> tuple[NamedArrays, dict[str, Array]]:
+    """The state after the server's step in every cell that heard from enough clients, and the rules' evidence [C]."""
+    if method.batch is not None:  # a central batch is no mean, and its steps were taken already
+        return {**state, PARAMS: state[PARAMS] + np.stack(received.collected)}, {}
+    heard = np.array([c.n_answered >= method.quorum.needed(len(c.ids)) for c in received.cohorts])
+    evidence: dict[str, Array] = {}
+    if method.rule is not None:
+        state, means, evidence = apply_rules(method, state, received, heard)
+    elif method.secure_sum is not None:
+        means = average_words(method, received)
+    else:
+        means = average_sums(method, _as_sums(method, state, received))
+    return take_step(method, state, means, heard), evidence
+
+
+def apply_rules(
+    method: Method, state: NamedArrays, received: Received, heard: Array
+) -> tuple[NamedArrays, Array, dict[str, Array]]:
+    """What each cell's rule remembers (named after the cell), its update [C, p], its evidence [C]."""
+    assert method.rule is not None
+    means, found = np.zeros_like(state[PARAMS]), [dict[str, float]() for _ in received.cohorts]
+    for cell in np.flatnonzero(heard).tolist():
+        owner, cohort = f"{RULE}/{cell}", received.cohorts[cell]
+        updates, weights = forge_updates(method, state, received, cell), cohort.weights[cohort.weights > 0]
+        memory, means[cell], found[cell] = method.rule(part_of(state, owner), updates, weights, received.round)
+        state = {**state, **with_owner(owner, memory)}
+    return state, means, stack_named([name_evidence(each) for each in found])
+
+
+def forge_updates(method: Method, state: NamedArrays, received: Received, cell: int) -> Array:
+    """[n_answered, p] the updates of a cell as the server receives them."""
+    updates, cohort = received.collected[cell], received.cohorts[cell]
+    if method.attack is None:
+        return updates
+    is_malicious = cohort.ids[cohort.weights > 0] < method.n_malicious
+    key = stream(received.keys[cell], Purpose.ATTACK, received.round)
+    return attack_updates(method.attack, updates, is_malicious, state[PARAMS][cell], key=key, round=received.round)
+
+
+def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received:
+    """Updates that an attack had to see, added up after it; sums as they are."""
+    if method.attack is None:
+        return received
+    arrived = [cohort.weights[cohort.weights > 0] for cohort in received.cohorts]
+    sums = [
+        np.add.reduce(weights[:, None] * forge_updates(method, state, received, cell), axis=0)
+        for cell, weights in enumerate(arrived)
+    ]
+    return replace(received, collected=sums)
+
+
+def average_sums(method: Method, received: Received) -> Array:
+    """[C, p] float32 the mean of each cell, with its noise."""
+    totals, weights = np.stack(received.collected), np.array([c.weights.sum() for c in received.cohorts])
+    shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
+    means: Array = (totals / shares[:, None]).astype(np.float32)
+    if method.protection is not None:
+        means += np.stack([mean_noise(method, key, received.round) for key in received.keys])
+    return means
+
+
+def average_words(method: Method, received: Received) -> Array:
+    """[C, p] float32 the mean of each cell; zeros where too few answered for a sum to be opened."""
+    format = method.secure_sum
+    assert format is not None
+    means = np.zeros((len(received.cohorts), method.n_params), np.float32)
+    for cell, (cohort, key) in enumerate(zip(received.cohorts, received.keys, strict=True)):
+        if cohort.n_answered >= method.quorum.needed(len(cohort.ids)):
+            noise = np.append(noise_steps(method, format, key, received.round), 0).astype(np.uint32)
+            total, weight = format.decode(received.collected[cell] + noise, n_summed=cohort.n_answered)
+            means[cell] = total / (method.divisor or weight)
+    return means
+
+
+def take_step(method: Method, state: NamedArrays, means: Array, heard: Array) -> NamedArrays:
+    """The server's step in every cell that heard from enough clients."""
+    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], means)
+    moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
+    kept = {name: np.where(heard[:, None], new, state[name]).astype(state[name].dtype) for name, new in moved.items()}
+    return {**state, **kept}

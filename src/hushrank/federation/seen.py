@@ -1,0 +1,44 @@
+"""What a round shows of itself, as named numbers.
+
+online             mean nDCG@k of the lists that people saw: over a client's lists, then over clients
+online/GROUP       the same over the clients of a group; NaN where none of them took part
+evidence/NAME      what an aggregation rule tells about the round
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushrank.types import Array, Client
+
+if TYPE_CHECKING:
+    from hushrank.federation.groups import Group
+    from hushrank.federation.round import Federation
+
+ONLINE, SEARCHES, EVIDENCE = "online", "searches", "evidence"
+
+
+def describe_seen(federation: Federation, cohort: Sequence[Client], qualities: Sequence[float]) -> dict[str, float]:
+    """Who saw nothing (NaN) is left out."""
+    seen = [quality for quality in qualities if not np.isnan(quality)]
+    found = {ONLINE: sum(seen) / max(len(seen), 1)}
+    groups = np.array([client.group for client in cohort], np.int64)
+    return found | group_means(federation.groups, groups, np.asarray(qualities))
+
+
+def group_means(groups: Sequence[Group], of_client: Array, qualities: Array) -> dict[str, float]:
+    """The mean quality of each group's clients [n] in a round."""
+    is_known = ~np.isnan(qualities)
+    sums = np.bincount(of_client[is_known], weights=qualities[is_known], minlength=len(groups))
+    counts = np.bincount(of_client[is_known], minlength=len(groups))
+    return {
+        f"{ONLINE}/{group.name}": float(sums[g] / counts[g]) if counts[g] else float("nan")
+        for g, group in enumerate(groups)
+    }
+
+
+def name_evidence(evidence: Mapping[str, float]) -> dict[str, float]:
+    return {f"{EVIDENCE}/{name}": value for name, value in evidence.items()}

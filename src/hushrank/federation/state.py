@@ -1,0 +1,23 @@
+"""What is remembered from round to round, as one map of named arrays whose names begin with who remembers.
+
+optimiser/...   what the server's optimiser remembers
+rule/...        what an aggregation rule remembers
+personal/...    [n_clients, ...] what each client keeps for itself
+"""
+
+from __future__ import annotations
+
+from hushrank.types import Array, NamedArrays
+
+OPTIMISER, RULE, PERSONAL = "optimiser", "rule", "personal"
+OWN_PARAMETERS = f"{PERSONAL}/parameters"  # [n_clients, n_personal] of rankers with personal parameters
+
+
+def part_of(state: NamedArrays, owner: str) -> dict[str, Array]:
+    """What one owner remembers, by its own names."""
+    return {name.removeprefix(f"{owner}/"): array for name, array in state.items() if name.startswith(f"{owner}/")}
+
+
+def with_owner(owner: str, arrays: NamedArrays) -> dict[str, Array]:
+    """The way back: the owner's arrays under the names of the whole."""
+    return {f"{owner}/{name}": array for name, array in arrays.items()}
