@@ -17,7 +17,7 @@ from hushrank.clicks.named import USERS
 from hushrank.learners.named import LEARNERS
 from hushrank.learners.pdgd import infer_preferences
 from hushrank.streams import draw_normal
-from hushrank.types import Array, Ranker
+from hushrank.types import Array, AttackView, Ranker
 
 
 def hinge_gradient(
@@ -37,12 +37,12 @@ def coordinate_median(updates: Array, weights: Array) -> Array:
     return np.median(updates[weights > 0], axis=0)
 
 
-def shout(updates: Array, is_malicious: Array, params: Array, *, key: Array) -> Array:  # noqa: ARG001
-    """Liars send noise a hundred times as long as an honest update."""
-    length = np.linalg.norm(updates[~is_malicious], axis=1).mean()
-    noise = draw_normal(key, updates.size).reshape(updates.shape)
-    noise *= 100 * length / np.linalg.norm(noise, axis=1, keepdims=True)
-    return np.where(is_malicious[:, None], noise, updates)
+def shout(view: AttackView, *, key: Array) -> Array:
+    """Malicious clients send noise a hundred times as long as their own updates."""
+    assert view.own is not None
+    length = np.linalg.norm(view.own, axis=1).mean()
+    noise = draw_normal(key, view.own.size).reshape(view.own.shape)
+    return 100 * length * noise / np.linalg.norm(noise, axis=1, keepdims=True)
 
 
 class SkimmingUser:

@@ -107,8 +107,8 @@ def test_types_are_kept_and_the_steps_are_counted(name: str) -> None:
     for count in (1, 2):
         state, params = step(state, START, UPDATES[0])
         assert params.dtype == np.float32
-        assert {part.dtype for part in state} == {np.dtype(np.float32)}
-        assert state.n_steps.tolist() == [count]
+        assert {part.dtype for part in state.values()} == {np.dtype(np.float32)}
+        assert state["n_steps"].tolist() == [count]
 
 
 def test_a_wrong_optimiser_or_rate_is_refused() -> None:

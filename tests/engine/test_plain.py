@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from tiny_settings import tiny_setting
 
-from hushrank.aggregation.named import RULES
+from hushrank.aggregation.named import RULES, find_rule
+from hushrank.attacks.named import find_attack
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, name_engine, simulate
 from hushrank.federation.cohort import Population
+from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array
 
 
@@ -26,13 +28,13 @@ def last_params(setting: Setting, engine: str = "auto") -> Array:
 
 def test_with_nobody_malicious_an_attack_leaves_the_run_bit_equal() -> None:
     honest = last_params(changed(), "plain")
-    assert last_params(changed(attack="sign-flip", n_malicious=0)).tobytes() == honest.tobytes()
+    assert last_params(changed(attack=find_attack("sign-flip"), n_malicious=0), "plain").tobytes() == honest.tobytes()
 
 
 def test_everybody_lying_by_sign_runs_the_training_backwards() -> None:
     once = replace(changed(), rounds=1)
-    liars = replace(changed(attack="sign-flip", n_malicious=5), rounds=1)
-    np.testing.assert_array_equal(last_params(liars), -last_params(once, "plain"))
+    liars = replace(changed(attack=find_attack("sign-flip"), n_malicious=5), rounds=1)
+    np.testing.assert_array_equal(last_params(liars, "plain"), -last_params(once, "plain"))
 
 
 def test_a_rule_gets_all_updates_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,18 +45,28 @@ def test_a_rule_gets_all_updates_and_weights(monkeypatch: pytest.MonkeyPatch) ->
         return updates[0]
 
     monkeypatch.setitem(RULES, "first-only", first_only)
-    last_params(replace(changed(aggregation="first-only"), rounds=2))
+    last_params(replace(changed(rule=find_rule("first-only")), rounds=2), "plain")
     assert seen == [((5, 6), [2.0] * 5)] * 2
 
 
 def test_a_rule_that_gives_nonsense_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RULES, "all", lambda updates, _weights: updates)
     with pytest.raises(ValueError, match="aggregation=all gave"):
-        last_params(changed(aggregation="all"))
+        last_params(changed(rule=find_rule("all")), "plain")
 
 
 def test_a_fast_engine_refuses_what_only_the_plain_one_does() -> None:
-    with pytest.raises(ValueError, match="engine=numba does not do attack=sign-flip"):
-        name_engine(changed(attack="sign-flip"), Options(engine="numba"), "cpu")
-    assert name_engine(changed(attack="sign-flip"), Options(), "cpu") == "plain"
+    with pytest.raises(ValueError, match="engine=numba does not do learner=mine"):
+        name_engine(changed(learner="mine"), Options(engine="numba"), "cpu")
+    assert name_engine(changed(learner="mine"), Options(), "cpu") == "plain"
     assert name_engine(changed(), Options(), "cpu") == "numba"
+
+
+def test_rules_and_attacks_run_on_the_fast_engines() -> None:
+    assert name_engine(changed(attack=find_attack("sign-flip"), n_malicious=2), Options(), "cpu") == "numba"
+
+
+def test_an_attack_on_updates_that_carry_noise_of_their_own_needs_the_plain_engine() -> None:
+    noise = SoundGaussian(0.1, 1.0, "clients", 3)
+    lying = changed(attack=find_attack("sign-flip"), n_malicious=2, protection=noise)
+    assert name_engine(lying, Options(), "cpu") == "plain"

@@ -15,7 +15,8 @@ from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plan import Cell, estimate_bytes, make_plans
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population
-from hushrank.federation.round import Federation, learn
+from hushrank.federation.local import learn
+from hushrank.federation.round import Federation
 from hushrank.types import Array, Client
 
 

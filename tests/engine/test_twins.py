@@ -9,11 +9,12 @@ import pytest
 from tiny_settings import UNEQUAL, run_plainly, tiny_setting
 
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.inputs import cell_key, initial_params
+from hushrank.engine.inputs import cell_key, initial_memory, initial_params
 from hushrank.engine.plan import Cell
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import Population, sample_cohort
-from hushrank.federation.round import Federation, learn, run_round
+from hushrank.federation.local import learn
+from hushrank.federation.round import Federation, run_round
 from hushrank.learners.pdgd import pdgd_gradient
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
@@ -101,7 +102,7 @@ def test_the_weighted_mean_is_over_those_who_answered() -> None:
     key = cell_key(setting, cell)
     deltas = [learn(federation, params, Client(i, i + 1), key=key, round=1)[0].delta for i in range(3)]
     expected = params + (1 * deltas[0] + 2 * deltas[1] + 3 * deltas[2]) / 6
-    new = run_round(federation, method.server_step.init(params), params, key=key, round=1)[1]
+    new = run_round(federation, initial_memory(setting, params), params, key=key, round=1)[1]
     np.testing.assert_allclose(new, expected, atol=1e-7)
 
 

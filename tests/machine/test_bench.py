@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushrank.aggregation.server_step import ServerStep
-from hushrank.engine.inputs import Seen, State
+from hushrank.engine.inputs import PARAMS
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
+from hushrank.federation.seen import SEARCHES
 from hushrank.machine import bench
 from hushrank.machine.bench import BENCHMARKS, Benchmark, find_benchmark, run_benchmark
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 
 _CHANGES = {"data": "tiny", "folds": [1], "n_clients": 6, "interactions": 2, "rounds": 1, "repeats": 2}
 TINY = Benchmark("tiny-6x2x2", change_recipe(NAMED["fpdgd"], _CHANGES), "two trainings of six clients")
@@ -52,11 +52,11 @@ def test_a_row_has_what_scripts_read_and_equals_the_plain_round() -> None:
 def test_a_timing_counts_every_interaction_of_every_cell() -> None:
     calls: list[tuple[int, int]] = []
 
-    def advance(state: State, first: int, n: int) -> Any:
+    def advance(state: NamedArrays, first: int, n: int) -> Any:
         calls.append((first, n))
-        return state, Seen(np.zeros((n, 2)), np.full((n, 2), 12))
+        return state, {SEARCHES: np.full((n, 2), 12)}
 
-    timings = list(bench.time_calls(advance, State(np.zeros(1), ServerStep().init(np.zeros(1)))))
+    timings = list(bench.time_calls(advance, {PARAMS: np.zeros(1)}))
     assert calls[0] == (1, 2)  # the warm-up
     assert [n for n, _, _ in timings] == [24 * n for _, n in calls[1:]]  # 2 cells x 12 interactions a round
 

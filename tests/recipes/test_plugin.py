@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushrank.aggregation.named import RULES
-from hushrank.attacks.named import ATTACKS
+from hushrank.aggregation.named import RULES, find_rule
+from hushrank.attacks.named import ATTACKS, attack_updates, find_attack
 from hushrank.clicks.named import USERS
 from hushrank.learners.named import LEARNERS
 from hushrank.recipes.plugin import load_plugins
@@ -62,10 +62,12 @@ def test_the_example_adds_a_learner_a_rule_an_attack_and_a_click_model_that_run(
 def test_a_mean_is_ruined_by_liars_that_a_median_ignores() -> None:
     load_plugins([str(EXAMPLE)])
     updates, liars = np.ones((5, 2)), np.array([True, False, False, False, False])
-    sent = ATTACKS["shout"](updates, liars, np.zeros(2), key=np.zeros(2, np.uint32))
+    attack, median = find_attack("shout"), find_rule("coordinate-median")
+    assert attack is not None and median is not None
+    sent = attack_updates(attack, updates, liars, np.zeros(2), key=np.zeros(2, np.uint32), round=1)
     assert sent[1:].tolist() == updates[1:].tolist()
     assert np.linalg.norm(sent.mean(axis=0)) > 10
-    assert RULES["coordinate-median"](sent, np.ones(5)).tolist() == [1.0, 1.0]
+    assert median({}, sent, np.ones(5), 1)[1].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("key", ["learner", "aggregation", "attack"])

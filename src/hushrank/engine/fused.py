@@ -98,7 +98,7 @@ def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[
 def learn_cells(
     batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
 ) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
-    """What every cell's clients sent, collected; the quality of what each saw, block by block; personal parameters kept."""
+    """What each cell's clients sent, collected; the quality of what they saw, block by block; own parameters kept."""
     own = state.get(OWN_PARAMETERS)
     own = None if own is None else own.copy()
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]

@@ -113,7 +113,7 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 def name_seen(seen: Seen, groups: Sequence[Group]) -> dict[str, Any]:
     """What rounds showed, [n, C] by name."""
     with np.errstate(invalid="ignore"):  # Why: a group of which nobody took part has no mean
-        means = seen.groups[..., 0] / seen.groups[..., 1]
+        means = seen.groups[..., 0] / seen.groups[..., 1] if len(groups) > 1 else seen.quality[..., None]
     by_group = {f"{ONLINE}/{group.name}": means[..., g] for g, group in enumerate(groups)}
     return {ONLINE: seen.quality, SEARCHES: seen.searches, **by_group}
 

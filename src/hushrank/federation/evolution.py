@@ -46,7 +46,7 @@ class Evolution:
     def study(
         self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
     ) -> tuple[SeedReward, float]:
-        """A `round.Study`."""
+        """A `local.Study`."""
         config = EsConfig(
             federation.ranker,
             federation.user_of(client),

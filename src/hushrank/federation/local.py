@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,15 @@ from hushrank.types import Array, Client, DenseUpdate
 
 if TYPE_CHECKING:
     from hushrank.federation.round import Federation
+
+
+class Study(Protocol):
+    """What one client does in a round: what it learnt, and the mean nDCG@k of the lists that were seen."""
+
+    def __call__(
+        self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
+    ) -> tuple[Any, float]: ...
+
 
 # From the local weights [n_params] to where one list and its clicks pull them, and the nDCG@k of the list.
 Lesson: TypeAlias = Callable[[Array], tuple[Array, float]]

@@ -14,7 +14,7 @@ from hushrank.types import Array, Client, DenseUpdate
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A `round.Study` that goes through a log."""
+    """A `local.Study` that goes through a log."""
 
     log: ClickLog
     own: tuple[Array, ...]  # [n_clients] indices of each client's impressions, in order

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,22 +23,14 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.named import forge_messages
 from hushrank.federation.cohort import Population, Quorum, answers, sample_cohort
 from hushrank.federation.groups import Group
-from hushrank.federation.local import Steps, learn
-from hushrank.federation.personal import study_personally
+from hushrank.federation.local import Steps, Study, learn
+from hushrank.federation.personal import first_personal, study_personally
 from hushrank.federation.seen import describe_seen, name_evidence
 from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
-
-
-class Study(Protocol):
-    """What one client does in a round: what it learnt, and the mean nDCG@k of the lists that were seen."""
-
-    def __call__(
-        self, federation: Federation, params: Array, client: Client, *, key: Array, round: int
-    ) -> tuple[Any, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +61,11 @@ class Federation:
 
     def user_of(self, client: Client) -> User:
         return (self.groups[client.group].user if self.groups else None) or self.user
+
+    def start(self, params: Array) -> NamedArrays:
+        """What is remembered before the first round."""
+        own = first_personal(self.ranker, params, self.population.n_clients)
+        return {**with_owner(OPTIMISER, self.server_step.init(params)), **own}
 
     @property
     def steps(self) -> Steps:

@@ -14,8 +14,9 @@ from tiny_settings import N_FEATURES, tiny_dataset
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import evolve
+from hushrank.federation.local import learn
 from hushrank.federation.protection import protect
-from hushrank.federation.round import Federation, learn
+from hushrank.federation.round import Federation
 from hushrank.live.device.learning import MAX_AGE, Learning, draft_answer, make_learning, seal_answer
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.pretend import person as simulated

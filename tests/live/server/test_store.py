@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from hushrank.aggregation.server_step import ServerState
 from hushrank.live.server import store
 from hushrank.live.server.new_ranker import Body, first_ranker
 from hushrank.live.server.schema import MIGRATIONS, TABLES, SchemaError, make_engine, migrate, read_version
@@ -22,7 +21,8 @@ from hushrank.live.wire.messages import Reason, RefusedError
 from hushrank.privacy.renyi import Spend
 
 AGREEMENT = make_agreement("library", n_features=3, privacy="sound", noise_multiplier=2.0, n_clients=2)
-NEW = np.arange(3, dtype=np.float32), ServerState(np.ones(3, "f4"), np.zeros(3, "f4"), np.array([1], "f4"))
+STATE = {"optimiser/first": [1.0, 1.0, 1.0], "optimiser/n_steps": [1.0]}
+NEW = np.arange(3, dtype=np.float32), {name: np.array(values, "f4") for name, values in STATE.items()}
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_closing_a_round_writes_everything_and_wipes_the_updates(connection: sa.
     store.open_round(connection, Opening(2, [two]), now=1.0)
     assert store.restore_rounds(connection) == Restored(2, 1, set(), True, {two}, {})
     params, state = store.read_ranker(connection)
-    assert params.tolist() == [0.0, 1.0, 2.0] and [part.tolist() for part in state] == [[1, 1, 1], [0, 0, 0], [1]]
+    assert params.tolist() == [0.0, 1.0, 2.0] and {name: part.tolist() for name, part in state.items()} == STATE
     assert store.read_spends(connection) == [Spend("gaussian", 0.5)]
     assert [body.content for body in store.read_bodies(connection, 1)] == ([b"x"] if keep else [None])
     assert store.find_digest(connection, 1, one) is not None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushrank.aggregation.mean import mean_aggregate
+from hushrank.federation.state import OPTIMISER, part_of, with_owner
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.messages import ReceivedUpdate, decode_reward, decode_update
 from hushrank.live.wire.terms import count_params, evolution_of, key_of, protection_of, ranker_of, server_step_of
@@ -40,7 +41,7 @@ def first_ranker(agreement: Agreement) -> tuple[Array, NamedArrays]:
     else:
         normals = draw_normal(stream(draws_of(agreement), Purpose.INITIAL), n_params)
         params = ranker_of(agreement).initial(normals).astype(np.float32)
-    return params, server_step_of(agreement).init(params)
+    return params, with_owner(OPTIMISER, server_step_of(agreement).init(params))
 
 
 def next_ranker(
@@ -48,8 +49,8 @@ def next_ranker(
 ) -> tuple[Array, NamedArrays]:
     """The new parameters and the server's new memory from one round's messages, in the order of their clients."""
     combined = combine_bodies(agreement, bodies, round=round).astype(params.dtype)
-    state, params = server_step_of(agreement)(state, params, combined)
-    return params, state
+    step, params = server_step_of(agreement)(part_of(state, OPTIMISER), params, combined)
+    return params, {**state, **with_owner(OPTIMISER, step)}
 
 
 def combine_bodies(agreement: Agreement, bodies: Sequence[Body], *, round: int) -> Array:

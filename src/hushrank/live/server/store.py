@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.federation.state import OPTIMISER
 from hushrank.live.server.new_ranker import Body
 from hushrank.live.server.schema import (
     ASKED,
@@ -211,15 +212,17 @@ def read_bodies(connection: sa.Connection, round: int) -> list[Body]:
 def read_ranker(connection: sa.Connection) -> tuple[Array, NamedArrays]:
     """The newest parameters and the optimiser's state."""
     row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
-    state = {name: np.frombuffer(getattr(row, name), "<f4") for name in _STATE}
+    state = {name: np.frombuffer(getattr(row, column), "<f4") for name, column in _STATE.items()}
     return np.frombuffer(row.params, "<f4"), {name: array for name, array in state.items() if len(array)}
 
 
-_STATE = ("first", "second", "n_steps")  # of the optimiser; what it does not remember is empty
+# {name: column} of the optimiser; what it does not remember is empty
+_STATE = {f"{OPTIMISER}/{column}": column for column in ("first", "second", "n_steps")}
 
 
 def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]:
-    parts = {"params": params, **dict.fromkeys(_STATE, np.zeros(0)), **state}
+    empty = np.zeros(0)
+    parts = {"params": params, **{column: state.get(name, empty) for name, column in _STATE.items()}}
     return {"round": round, **{name: np.asarray(part, "<f4").tobytes() for name, part in parts.items()}}
 
 

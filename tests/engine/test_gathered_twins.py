@@ -1,0 +1,140 @@
+"""Rules and attacks see the same updates on every engine, and remember the same things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_settings import UNEQUAL, run_plainly, tiny_setting
+
+from hushrank.aggregation.named import RULES, CheckedRule, find_rule
+from hushrank.attacks.named import ATTACKS, FunctionAttack, find_attack
+from hushrank.engine.plan import Cell
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import CellResult, Options, simulate
+from hushrank.federation.cohort import Population
+from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.types import Array, AttackView, Knowledge, NamedArrays
+
+FAST = ["numba", "xla"]
+
+
+def median(updates: Array, weights: Array) -> Array:
+    return np.median(updates[weights > 0], axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Momentum:
+    """Remembers the mean of what it gave so far, and tells how many updates there were."""
+
+    share: float = 0.5
+
+    def __call__(
+        self, state: NamedArrays, updates: Array, weights: Array, round: int
+    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
+        mean = np.average(updates, axis=0, weights=weights)
+        kept = self.share * state.get("kept", np.zeros_like(mean)) + (1 - self.share) * mean
+        return {"kept": kept}, kept, {"updates": len(updates), "round": round}
+
+
+@pytest.fixture(autouse=True)
+def own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "median", median)
+    monkeypatch.setitem(RULES, "momentum", Momentum)
+
+
+def make(**changes: object) -> Setting:
+    setting = tiny_setting(users=("perfect", "informational"), population=UNEQUAL, n_folds=1)
+    return replace(setting, method=replace(setting.method, **changes))  # type: ignore[arg-type] # keys of Method
+
+
+def results(setting: Setting, engine: str, **options: object) -> list[CellResult]:
+    return simulate(setting, Options(engine=engine, **options))[0]  # type: ignore[arg-type]
+
+
+def assert_twins(setting: Setting, engine: str) -> None:
+    for user, result in enumerate(results(setting, engine)):
+        params, online = run_plainly(setting, Cell(user, 0, 0), setting.rounds)
+        np.testing.assert_allclose(result.params, params, atol=3e-6)
+        np.testing.assert_allclose(result.online, online, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("name", ["median", "momentum"])
+def test_a_plain_rule_gives_the_plain_rounds_ranker_on_every_engine(engine: str, name: str) -> None:
+    assert_twins(make(rule=find_rule(name)), engine)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_an_attack_gives_the_plain_rounds_ranker_on_every_engine(engine: str, rule: str) -> None:
+    assert_twins(make(attack=find_attack("sign-flip"), n_malicious=4, rule=find_rule(rule)), engine)
+
+
+def test_an_attack_under_the_servers_noise_is_the_plain_rounds() -> None:
+    noise = SoundGaussian(0.1, 0.5)
+    assert_twins(make(attack=find_attack("sign-flip"), n_malicious=4, protection=noise), "numba")
+
+
+@pytest.mark.parametrize("engine", ["plain", *FAST])
+def test_evidence_is_recorded_round_by_round(engine: str) -> None:
+    result = results(make(rule=find_rule("momentum")), engine)[0]
+    assert result.shown["evidence/round"].tolist() == [1, 2, 3, 4]
+    assert all(1 <= n <= 7 for n in result.shown["evidence/updates"])  # of a cohort of seven, some never answer
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_what_a_rule_remembers_is_in_the_checkpoint(engine: str, tmp_path: Path) -> None:
+    whole = make(rule=find_rule("momentum"))
+    expected = results(whole, engine)
+    results(replace(whole, rounds=2), engine, checkpoints=tmp_path)
+    resumed = results(whole, engine, checkpoints=tmp_path)
+    for a, b in zip(resumed, expected, strict=True):
+        assert a.params.tobytes() == b.params.tobytes()
+        assert a.shown["evidence/round"].tolist() == b.shown["evidence/round"].tolist()
+
+
+def test_settings_of_a_rule_reach_it() -> None:
+    rule = find_rule("momentum", share=0.25)
+    assert rule == CheckedRule("momentum", Momentum(0.25))
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "sees_own", "sees_others"),
+    [(Knowledge.nothing, False, False), (Knowledge.own, True, False), (Knowledge.everybody, True, True)],
+)
+def test_an_attack_sees_what_its_knowledge_allows(knowledge: Knowledge, sees_own: bool, sees_others: bool) -> None:
+    views: list[AttackView] = []
+
+    def look(view: AttackView, *, key: Array) -> Array:
+        del key
+        views.append(view)
+        return np.zeros((view.n_malicious, len(view.params)))
+
+    setting = make(attack=FunctionAttack(look, knowledge), n_malicious=2, population=Population(5, (1,)))
+    results(setting, "numba")
+    assert {(view.own is not None, view.others is not None) for view in views} == {(sees_own, sees_others)}
+    assert {(view.n_clients, view.n_malicious) for view in views} == {(5, 2)}
+    if sees_others:
+        assert {view.others.shape for view in views if view.others is not None} == {(3, 6)}
+
+
+def test_an_attack_that_sends_the_wrong_number_of_updates_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ATTACKS, "short", lambda view, *, key: np.zeros((1, 6)) * len(key) * view.round)
+    with pytest.raises(ValueError, match=r"the attack sends \(1, 6\) numbers, must be 4 updates of 6"):
+        results(make(attack=find_attack("short"), n_malicious=4, population=Population(5, (1,))), "numba")
+
+
+def test_updates_that_do_not_fit_are_refused_with_their_bytes() -> None:
+    many = make(rule=find_rule("median"), population=Population(100_000, (1,)))
+    with pytest.raises(ValueError, match=r"needs about [\d,]+ bytes and the memory limit is 1,000,000"):
+        simulate(many, Options(memory_limit=1_000_000))
+
+
+def test_a_round_without_a_quorum_leaves_the_rules_memory_alone() -> None:
+    silent = make(rule=find_rule("momentum"), population=Population(2, (1,), dropout=0.999999))
+    result = results(silent, "numba")[0]
+    assert not result.params.any() and "evidence/round" not in result.shown
