@@ -43,7 +43,7 @@ def divided(*, population: Population = UNEQUAL, **changes: Any) -> Setting:
     setting = tiny_setting(users=("perfect",), population=population)
     groups = three_groups(setting)
     several = divide_population(population, groups[0], (0, 1, 2, 1))
-    method = replace(setting.method, population=several, **changes)  # type: ignore[arg-type] # keys of Method
+    method = replace(setting.method, population=several, **changes)  # keys of Method
     return replace(setting, method=method, groups=groups)
 
 
