@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution, evolve
-from hushrank.federation.protection import protect
+from hushrank.federation.exchange import protect
 from hushrank.federation.round import Federation, learn
 from hushrank.leaks.observer import (
     Guess,

@@ -125,7 +125,7 @@ def _average(method: Method, totals: Array, cohorts: list[Cohort], keys: list[Ar
     weights = np.array([cohort.weights.sum() for cohort in cohorts])
     shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
     means = (totals / shares[:, None]).astype(np.float32)
-    if method.protection is not None:
+    if method.protection.has_noise:
         means += np.stack([mean_noise(method, key, round) for key in keys])
     return means
 

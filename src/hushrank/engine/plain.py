@@ -12,8 +12,6 @@ from hushrank.engine.gather import Advance, Seen, State, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import count_interactions, sample_ids
-from hushrank.federation.evolution import evolve
-from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation, run_round
 from hushrank.types import Array
 
@@ -68,10 +66,9 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else None,
     )
-    if method.protection is not None:
-        federation = protect(federation, method.protection)
-    if method.secure_sum is not None:
-        from hushrank.federation.secure_mean import hide_updates  # Why here: only this needs the package cryptography
+    federation = method.exchange.equip(federation)
+    if method.secure_sum is None:
+        return federation
+    from hushrank.federation.secure_mean import hide_updates  # Why here: only this needs the package cryptography
 
-        federation = hide_updates(federation, method.protection, method.secure_sum)
-    return federation if method.evolution is None else evolve(federation, method.evolution)
+    return hide_updates(federation, method.protection, method.secure_sum)

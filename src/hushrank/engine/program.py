@@ -35,8 +35,6 @@ from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
-from hushrank.privacy.laplace import PaperNoise
-from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
@@ -86,7 +84,7 @@ def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     """[CHUNK, C, p] of each round's mean, or int32 of its secure sum, drawn on the host as the plain round draws it;
     None without protection."""
     method, format = setting.method, setting.method.secure_sum
-    if method.protection is None:
+    if not method.protection.has_noise:
         return None
     keys = [cell_key(setting, cell) for cell in plan.cells]
     noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32 if format is None else np.int32)
@@ -125,12 +123,9 @@ def compile_program(
 
 def without_amount(method: Method) -> Method:
     """The method for which one program serves all amounts of noise, which come from the host."""
-    protection = method.protection
-    if isinstance(protection, PaperNoise) and method.secure_sum is None:
-        return replace(method, protection=replace(protection, epsilon=1.0))
-    if not isinstance(protection, NoisySum) or protection.noise_multiplier == 0 or method.secure_sum is not None:
-        return method  # Why the last: a secure sum's range follows from the noise
-    return replace(method, protection=replace(protection, noise_multiplier=1.0))
+    if method.is_secure:
+        return method  # Why: a secure sum's range follows from the noise
+    return replace(method, exchange=method.exchange.without_amount())
 
 
 def run_rounds(

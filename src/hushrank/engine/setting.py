@@ -6,16 +6,18 @@ from dataclasses import dataclass
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
-from hushrank.federation.cohort import Population, Quorum
+from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
-from hushrank.federation.protection import Protection, quorum_of
+from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.federation.replay import Replay
-from hushrank.privacy.laplace import PaperNoise
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.protection import Protection
+from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Dataset, User
+
+FAST = (UpdateExchange.name, Evolution.name)  # what clients send in federations that the fast engines have kernels for
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,7 @@ class Method:
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
     learner: str = "pdgd"
     learning_rate: float = 0.1
-    evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
-    protection: Protection | None = None  # what is done to updates before and after they leave
+    exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     secure_sum: SumFormat | None = None  # how updates are written for a secure sum; None: the server sees each of them
     attack: str | None = None
     n_malicious: int = 0
@@ -41,13 +42,28 @@ class Method:
         return sum(part.size for part in self.ranker.parameters)
 
     @property
+    def protection(self) -> Protection:
+        """What is done to messages before and after they leave."""
+        return self.exchange.protection
+
+    @property
+    def evolution(self) -> Evolution | None:
+        """What the kernels of evolution strategies read; None: clients learn by gradients."""
+        return self.exchange if isinstance(self.exchange, Evolution) else None
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server sees only sums."""
+        return self.secure_sum is not None
+
+    @property
     def rows_per_update(self) -> int:
         """Clients (or, central, interactions) behind one step of the server, at most."""
         return self.population.most_sampled if self.batch is None else self.batch
 
     @property
     def quorum(self) -> Quorum:
-        return quorum_of(self.protection, is_secure=self.secure_sum is not None)
+        return self.protection.quorum(is_secure=self.is_secure)
 
     @property
     def updates_per_round(self) -> int:
@@ -57,18 +73,17 @@ class Method:
     @property
     def counts_alike(self) -> bool:
         """Whether every message weighs 1, however often its client searched."""
-        return self.evolution is not None or isinstance(self.protection, NoisySum)
+        return self.protection.counts_alike
 
     @property
     def divisor(self) -> float | None:
         """What a sum is divided by: a constant under sound protection, None for the weights that arrived."""
-        is_sound = isinstance(self.protection, NoisySum)
-        return float(self.population.cohort_size) if is_sound else None
+        return self.protection.divisor(float(self.population.cohort_size))
 
     @property
     def lists_per_row(self) -> int:
         """Lists that a row shows at once: an evolution strategy's do not wait for each other."""
-        return 1 if self.evolution is None else max(self.population.interactions)
+        return self.exchange.lists_at_once(self.population.interactions)
 
     @property
     def local_steps(self) -> int:
@@ -102,8 +117,10 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"aggregation={method.aggregation}"
     if method.attack is not None:
         return f"attack={method.attack}"
-    if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
-        return "privacy=paper with unequal interactions"  # whose noise is not one draw for the whole sum
+    if method.exchange.name not in FAST:
+        return f"messages={method.exchange.name}"
+    if reason := method.protection.why_not_fast(method.population.interactions):
+        return reason
     return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
 
 

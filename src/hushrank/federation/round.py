@@ -20,11 +20,12 @@ import numpy as np
 from hushrank.aggregation.named import aggregate_by
 from hushrank.aggregation.server_step import ServerState, ServerStep
 from hushrank.attacks.named import attack_by
-from hushrank.federation.cohort import Population, Quorum, answers, sample_cohort
+from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.ndcg import ndcg
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
+from hushrank.privacy.quorum import Quorum
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
 from hushrank.types import Array, Client, DenseUpdate, QuerySet, Ranker, User
