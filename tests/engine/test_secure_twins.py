@@ -16,6 +16,7 @@ from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import Population, answer_mask, sample_ids
 from hushrank.federation.exchange import UpdateExchange, format_sum
+from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
 from hushrank.privacy.none import OpenUpdates
@@ -33,7 +34,7 @@ def secret_setting(protection: UpdateProtection, population: Population = FLICKE
     setting = tiny_setting(users=("perfect",), population=population, n_folds=1, rounds=rounds)
     format = format_sum(protection, population, n_params=N_FEATURES)
     exchange = UpdateExchange(protection.on_grid(format.step))
-    return replace(setting, method=replace(setting.method, exchange=exchange, secure_sum=format))
+    return replace(setting, method=replace(setting.method, exchange=exchange, summation=MaskedSum(format)))
 
 
 def count_answers(setting: Setting) -> list[int]:
@@ -73,8 +74,8 @@ def test_a_secure_sum_changes_a_mean_by_its_rounding_alone(engine: str) -> None:
     setting = secret_setting(OPEN, replace(FLICKERING, dropout=0.0), rounds=1)
     coarse = SumFormat(1024.0, 9, 3)
     secret, seen = (
-        simulate(replace(setting, method=replace(setting.method, secure_sum=format)), Options(engine=engine))[0][0]
-        for format in (coarse, None)
+        simulate(replace(setting, method=replace(setting.method, summation=summation)), Options(engine=engine))[0][0]
+        for summation in (MaskedSum(coarse), OpenSum())
     )
     assert 0 < np.abs(secret.params - seen.params).max() <= coarse.step / 2
 
@@ -106,7 +107,7 @@ def test_a_number_beyond_the_range_ends_the_run_instead_of_wrapping(engine: str)
 @pytest.mark.parametrize("is_secure", [True, False])
 def test_a_round_without_enough_noise_is_lost_and_not_opened(engine: str, is_secure: bool) -> None:
     setting = secret_setting(SHARED)
-    method = setting.method if is_secure else replace(setting.method, secure_sum=None)
+    method = setting.method if is_secure else replace(setting.method, summation=OpenSum())
     lost = 1 + next(i for i, n in enumerate(count_answers(setting)) if n < 6)
     upto = [replace(setting, method=method, rounds=n) for n in (max(lost - 1, 1), lost)]
     before, after = (simulate(each, Options(engine=engine))[0][0] for each in upto)
@@ -122,7 +123,7 @@ def test_a_secure_sum_needs_more_than_two_thirds_of_those_asked() -> None:
 
 def test_clients_noise_without_a_secure_sum_is_the_plain_rounds_too() -> None:
     setting = secret_setting(SHARED)
-    setting = replace(setting, method=replace(setting.method, secure_sum=None))
+    setting = replace(setting, method=replace(setting.method, summation=OpenSum()))
     assert why_not_fast(setting) is None
     assert_equal_engines(setting, "numba")
 

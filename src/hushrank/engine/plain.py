@@ -66,9 +66,4 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else None,
     )
-    federation = method.exchange.equip(federation)
-    if method.secure_sum is None:
-        return federation
-    from hushrank.federation.secure_mean import hide_updates  # Why here: only this needs the package cryptography
-
-    return hide_updates(federation, method.protection, method.secure_sum)
+    return method.summation.equip(method.exchange.equip(federation), method.protection)

@@ -10,6 +10,7 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.federation.replay import Replay
+from hushrank.federation.summation import OpenSum, Summation
 from hushrank.privacy.protection import Protection
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.sum_format import SumFormat
@@ -17,7 +18,10 @@ from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Dataset, User
 
-FAST = (UpdateExchange.name, Evolution.name)  # what clients send in federations that the fast engines have kernels for
+FUSED: dict[str, tuple[type, ...]] = {
+    UpdateExchange.name: (LinearRanker,),
+    Evolution.name: (LinearRanker, MlpRanker),
+}  # {what clients send: rankers of the fused loop}; the fast engines have no kernels for other messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Method:
     learner: str = "pdgd"
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
-    secure_sum: SumFormat | None = None  # how updates are written for a secure sum; None: the server sees each of them
+    summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
     attack: str | None = None
     n_malicious: int = 0
     aggregation: str = "mean"
@@ -54,7 +58,12 @@ class Method:
     @property
     def is_secure(self) -> bool:
         """Whether the server sees only sums."""
-        return self.secure_sum is not None
+        return self.summation.is_secure
+
+    @property
+    def secure_sum(self) -> SumFormat | None:
+        """How updates are written for a secure sum; None: the server sees each of them."""
+        return self.summation.format
 
     @property
     def rows_per_update(self) -> int:
@@ -117,7 +126,7 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"aggregation={method.aggregation}"
     if method.attack is not None:
         return f"attack={method.attack}"
-    if method.exchange.name not in FAST:
+    if method.exchange.name not in FUSED:
         return f"messages={method.exchange.name}"
     if reason := method.protection.why_not_fast(method.population.interactions):
         return reason
@@ -134,7 +143,5 @@ def why_not_plain(method: Method) -> str | None:
 def is_fusable(method: Method) -> bool:
     """Linear rankers, with evolution strategies networks too; central training only with plain steps, because its steps
     are taken inside the kernel."""
-    if method.evolution is not None:
-        return True
     is_plain = method.batch is None or method.server_step.optimiser == "sgd"
-    return isinstance(method.ranker, LinearRanker) and is_plain
+    return isinstance(method.ranker, FUSED.get(method.exchange.name, ())) and is_plain

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import ClassVar
 
 from hushrank.federation.exchange import FLOAT_BYTES, Exchange
@@ -54,7 +54,7 @@ class Evolution(Exchange):
 
     @property
     def protection(self) -> RandomisedResponse:
-        return RandomisedResponse(self.p, self.finite.values)
+        return _responses_of(self)
 
     @property
     def signs(self) -> tuple[int, ...]:
@@ -131,6 +131,12 @@ class Evolution(Exchange):
         )
         n_others = len(self.finite.values) - 1
         return promise, f"each as it was with probability {self.p:g}, else one of the {n_others} other values"
+
+
+@cache
+def _responses_of(evolution: Evolution) -> RandomisedResponse:
+    """Why kept: a run asks in every round."""
+    return RandomisedResponse(evolution.p, evolution.finite.values)
 
 
 def evolve(federation: Federation, evolution: Evolution) -> Federation:

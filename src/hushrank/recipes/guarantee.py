@@ -8,20 +8,20 @@ from typing import Any
 from hushrank.engine.setting import Method
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import Exchange, UpdateExchange, format_sum
+from hushrank.federation.summation import MaskedSum, OpenSum, Summation
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.protection import Exposure, UpdateProtection
-from hushrank.privacy.sum_format import SumFormat
 from hushrank.recipes.recipe import Recipe, evolution_of, population_of
 
 DELTA, SUM_BOUND = 1e-5, 1.0
 
 
-def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, SumFormat | None]:
-    """What clients send, with what protects it; and how it is written for a secure sum, if there is one."""
+def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, Summation]:
+    """What clients send, with what protects it, and how it is added up."""
     if recipe.is_evolution:
-        return evolution_of(recipe, top_grade=top_grade), None
-    format, protection = secure_sum_of(recipe, protection_of(recipe, n_params=n_params), n_params=n_params)
-    return UpdateExchange(protection), format
+        return evolution_of(recipe, top_grade=top_grade), OpenSum()
+    summation, protection = summation_of(recipe, protection_of(recipe, n_params=n_params), n_params=n_params)
+    return UpdateExchange(protection), summation
 
 
 def protection_of(recipe: Recipe, *, n_params: int) -> UpdateProtection:
@@ -30,14 +30,12 @@ def protection_of(recipe: Recipe, *, n_params: int) -> UpdateProtection:
     return make_protection({**asdict(recipe), "placement": recipe.noise_at}, exposure)
 
 
-def secure_sum_of(
-    recipe: Recipe, protection: UpdateProtection, *, n_params: int
-) -> tuple[SumFormat | None, UpdateProtection]:
-    """How updates are written for a secure sum, if there is one, and the mechanism on the grid of its numbers."""
+def summation_of(recipe: Recipe, protection: UpdateProtection, *, n_params: int) -> tuple[Summation, UpdateProtection]:
+    """How updates are added up, and the mechanism on the grid of a secure sum's numbers, if there is one."""
     if not recipe.secure_sum:
-        return None, protection
+        return OpenSum(), protection
     format = format_sum(protection, population_of(recipe), n_params=n_params, largest=recipe.sum_bound or SUM_BOUND)
-    return format, protection.on_grid(format.step)
+    return MaskedSum(format), protection.on_grid(format.step)
 
 
 def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exposure:

@@ -87,7 +87,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
     ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
     n_params = sum(part.size for part in ranker.parameters)
-    exchange, secure_sum = exchange_of(recipe, n_params=n_params, top_grade=top_grade)
+    exchange, summation = exchange_of(recipe, n_params=n_params, top_grade=top_grade)
     return Method(
         ranker=ranker,
         population=population_of(recipe),
@@ -95,7 +95,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
         exchange=exchange,
-        secure_sum=secure_sum,
+        summation=summation,
         attack=recipe.attack,
         n_malicious=recipe.n_malicious,
         aggregation=recipe.aggregation,

@@ -118,11 +118,8 @@ def count_skipped(setting: Setting, fold: int) -> int:
 
 def count_bytes(method: Method) -> int:
     """What a client sends in a round: its message, or all messages of a secure sum."""
-    if method.secure_sum is not None:
-        from hushrank.privacy.secure_messages import count_sent_bytes  # Why here: needs the package cryptography
-
-        return count_sent_bytes(method.population.cohort_size, method.n_params + 1)
-    return method.exchange.count_bytes(method.n_params)
+    message, n_clients = method.exchange.count_bytes(method.n_params), method.population.cohort_size
+    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_params)
 
 
 def count_lost_rounds(setting: Setting) -> int:
