@@ -25,7 +25,7 @@ from hushrank.clicks.named import named_user
 from hushrank.data.load import load_dataset
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
-from hushrank.federation.protection import protect
+from hushrank.federation.exchange import protect
 from hushrank.federation.round import Federation
 from hushrank.files import write_json
 from hushrank.leaks.reconstruction import (

@@ -31,7 +31,7 @@ def setting_for(evolution: Evolution, *, ranker: str = "linear", n_folds: int = 
         server_step=ServerStep("adam", 0.001),
         n_folds=n_folds,
     )
-    method = replace(made.method, evolution=evolution)
+    method = replace(made.method, exchange=evolution)
     if isinstance(method.ranker, MlpRanker):
         method = replace(method, ranker=MlpRanker(method.ranker.n_features, 5, activation="relu"))
     return replace(made, method=method, start=(0.0,) * method.n_params)

@@ -16,6 +16,7 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, AttackView, Knowledge, NamedArrays
 
@@ -76,7 +77,7 @@ def test_an_attack_gives_the_plain_rounds_ranker_on_every_engine(engine: str, ru
 
 def test_an_attack_under_the_servers_noise_is_the_plain_rounds() -> None:
     noise = SoundGaussian(0.1, 0.5)
-    assert_twins(make(attack=find_attack("sign-flip"), n_malicious=4, protection=noise), "numba")
+    assert_twins(make(attack=find_attack("sign-flip"), n_malicious=4, exchange=UpdateExchange(noise)), "numba")
 
 
 @pytest.mark.parametrize("engine", ["plain", *FAST])

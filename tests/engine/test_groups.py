@@ -52,7 +52,7 @@ def results(setting: Setting, engine: str) -> list[CellResult]:
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla"])
-@pytest.mark.parametrize("changes", [{}, {"evolution": Evolution(antithetic=False)}], ids=["updates", "rewards"])
+@pytest.mark.parametrize("changes", [{}, {"exchange": Evolution(antithetic=False)}], ids=["updates", "rewards"])
 def test_groups_give_the_plain_rounds_ranker_on_every_engine(engine: str, changes: dict[str, Any]) -> None:
     setting = divided(**changes)
     for result in results(setting, engine):

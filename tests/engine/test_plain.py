@@ -13,6 +13,7 @@ from hushrank.attacks.named import find_attack
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, name_engine, simulate
 from hushrank.federation.cohort import Population
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array
 
@@ -68,5 +69,5 @@ def test_rules_and_attacks_run_on_the_fast_engines() -> None:
 
 def test_an_attack_on_updates_that_carry_noise_of_their_own_needs_the_plain_engine() -> None:
     noise = SoundGaussian(0.1, 1.0, "clients", 3)
-    lying = changed(attack=find_attack("sign-flip"), n_malicious=2, protection=noise)
+    lying = changed(attack=find_attack("sign-flip"), n_malicious=2, exchange=UpdateExchange(noise))
     assert name_engine(lying, Options(), "cpu") == "plain"

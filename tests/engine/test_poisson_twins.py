@@ -15,17 +15,20 @@ from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population, sample_ids
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.none import OpenUpdates
+from hushrank.privacy.protection import UpdateProtection
 from hushrank.streams import Purpose, stream
 
 FEW = Population(10, (1, 3, 2), cohort=2, dropout=0.2, sampling="poisson")
 ROUNDS = 12
-NOISY = SoundGaussian(0.05, 2.0)
+OPEN, NOISY = OpenUpdates(), SoundGaussian(0.05, 2.0)
 
 
-def drawn_setting(*, protection: SoundGaussian | None = None, rounds: int = ROUNDS) -> Setting:
+def drawn_setting(*, protection: UpdateProtection = OPEN, rounds: int = ROUNDS) -> Setting:
     setting = tiny_setting(users=("perfect",), population=FEW, n_folds=1, rounds=rounds)
-    return replace(setting, method=replace(setting.method, protection=protection))
+    return replace(setting, method=replace(setting.method, exchange=UpdateExchange(protection)))
 
 
 KEY = cell_key(drawn_setting(), Cell(0, 0, 0))
@@ -42,10 +45,8 @@ def assert_equal_engines(setting: Setting, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla"])
-@pytest.mark.parametrize("protection", [None, NOISY], ids=["open", "sound"])
-def test_engines_equal_the_plain_round_in_full_and_in_empty_rounds(
-    protection: SoundGaussian | None, engine: str
-) -> None:
+@pytest.mark.parametrize("protection", [OPEN, NOISY], ids=["open", "sound"])
+def test_engines_equal_the_plain_round_in_full_and_in_empty_rounds(protection: UpdateProtection, engine: str) -> None:
     assert EMPTY > 1 and max(SIZES) > 2
     assert_equal_engines(drawn_setting(protection=protection), engine)
 
@@ -54,7 +55,7 @@ def test_evolution_strategies_draw_the_same_clients() -> None:
     setting = drawn_setting()
     evolution, step = Evolution(p=0.7, antithetic=False), ServerStep("adam", 0.001)
     assert_equal_engines(
-        replace(setting, method=replace(setting.method, evolution=evolution, server_step=step)), "numba"
+        replace(setting, method=replace(setting.method, exchange=evolution, server_step=step)), "numba"
     )
 
 
@@ -62,10 +63,10 @@ def test_evolution_strategies_draw_the_same_clients() -> None:
 def test_where_nobody_is_drawn_an_open_round_is_lost_and_a_sound_one_is_all_noise(engine: str) -> None:
     """A step taken only when somebody was there would tell that somebody was."""
 
-    def last(n: int, protection: SoundGaussian | None) -> CellResult:
+    def last(n: int, protection: UpdateProtection) -> CellResult:
         return simulate(drawn_setting(protection=protection, rounds=n), Options(engine=engine))[0][0]
 
-    before, after = last(EMPTY - 1, None), last(EMPTY, None)
+    before, after = last(EMPTY - 1, OPEN), last(EMPTY, OPEN)
     np.testing.assert_array_equal(before.params, after.params)
     assert after.online[-1] == 0 == after.searches[-1]
     before, after = last(EMPTY - 1, NOISY), last(EMPTY, NOISY)

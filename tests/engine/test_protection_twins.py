@@ -12,17 +12,18 @@ from hushrank.engine.noise import mean_noise
 from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, name_engine, simulate
 from hushrank.federation.cohort import Population
-from hushrank.federation.protection import Protection
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.protection import UpdateProtection
 from hushrank.streams import seed_key
 
 UNEQUAL = Population(10, (1, 3, 2), cohort=7, dropout=0.3)
 
 
-def protected(protection: Protection, *, population: Population = UNEQUAL) -> Setting:
+def protected(protection: UpdateProtection, *, population: Population = UNEQUAL) -> Setting:
     setting = tiny_setting(users=("perfect", "informational"), population=population, n_folds=1)
-    return replace(setting, method=replace(setting.method, protection=protection))
+    return replace(setting, method=replace(setting.method, exchange=UpdateExchange(protection)))
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla"])
@@ -31,7 +32,9 @@ def protected(protection: Protection, *, population: Population = UNEQUAL) -> Se
     [SoundGaussian(0.05, 1.5), SoundGaussian(0.02, 0.0), SoundLaplace(0.1, 0.7)],
     ids=["gaussian", "clipped only", "laplace"],
 )
-def test_sound_engines_equal_the_plain_round_with_sampling_and_dropouts(protection: Protection, engine: str) -> None:
+def test_sound_engines_equal_the_plain_round_with_sampling_and_dropouts(
+    protection: UpdateProtection, engine: str
+) -> None:
     setting = protected(protection)
     plain, fast = (simulate(setting, Options(engine=name))[0] for name in ("plain", engine))
     for ours, theirs in zip(plain, fast, strict=True):
@@ -45,7 +48,9 @@ def test_the_published_clipping_is_the_plain_one(engine: str) -> None:
     """With next to no noise both engines differ from the plain round by that noise alone."""
     setting = protected(PaperNoise(1e9, 0.04, 10), population=Population(10, (2,)))
     plain, fast = (simulate(setting, Options(engine=name))[0] for name in ("plain", engine))
-    free = simulate(replace(setting, method=replace(setting.method, protection=None)), Options(engine="plain"))[0]
+    free = simulate(
+        replace(setting, method=replace(setting.method, exchange=UpdateExchange())), Options(engine="plain")
+    )[0]
     for ours, theirs, unclipped in zip(plain, fast, free, strict=True):
         np.testing.assert_allclose(theirs.params, ours.params, atol=1e-7)
         assert np.linalg.norm(ours.params) <= 0.02 + 1e-6 < np.linalg.norm(unclipped.params)

@@ -15,24 +15,26 @@ from hushrank.engine.program import add_words
 from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import Population, answer_mask, sample_ids
-from hushrank.federation.protection import Protection, format_sum
+from hushrank.federation.exchange import UpdateExchange, format_sum
+from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.none import OpenUpdates
+from hushrank.privacy.protection import UpdateProtection
 from hushrank.privacy.secure_messages import SumConfig
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.privacy.sum_format import SumFormat
 
 FLICKERING = Population(9, (1, 3, 2), cohort=7, dropout=0.25)
+OPEN = OpenUpdates()
 SHARED = SoundGaussian(0.05, 1.5, "clients", 6)  # needs 6 of 7 answers
 
 
-def secret_setting(protection: Protection | None, population: Population = FLICKERING, *, rounds: int = 4) -> Setting:
+def secret_setting(protection: UpdateProtection, population: Population = FLICKERING, *, rounds: int = 4) -> Setting:
     setting = tiny_setting(users=("perfect",), population=population, n_folds=1, rounds=rounds)
     format = format_sum(protection, population, n_params=N_FEATURES)
-    if isinstance(protection, NoisySum):
-        protection = replace(protection, least_step=format.step)
-    return replace(setting, method=replace(setting.method, protection=protection, secure_sum=format))
+    exchange = UpdateExchange(protection.on_grid(format.step))
+    return replace(setting, method=replace(setting.method, exchange=exchange, summation=MaskedSum(format)))
 
 
 def count_answers(setting: Setting) -> list[int]:
@@ -51,17 +53,17 @@ def assert_equal_engines(setting: Setting, engine: str) -> None:
 
 @pytest.mark.parametrize(
     "protection",
-    [None, SHARED, SoundLaplace(0.1, 0.7, "clients", 5), SoundGaussian(0.02, 0.0)],
+    [OPEN, SHARED, SoundLaplace(0.1, 0.7, "clients", 5), SoundGaussian(0.02, 0.0)],
     ids=["open", "gaussian", "laplace", "clipped only"],
 )
-def test_the_fused_loop_equals_the_protocol_with_dropouts(protection: Protection | None) -> None:
+def test_the_fused_loop_equals_the_protocol_with_dropouts(protection: UpdateProtection) -> None:
     setting = secret_setting(protection)
     assert min(count_answers(setting)) < 7
     assert_equal_engines(setting, "numba")
 
 
-@pytest.mark.parametrize("protection", [None, SHARED], ids=["open", "gaussian"])
-def test_the_compiled_program_equals_the_protocol_also_in_lost_rounds(protection: Protection | None) -> None:
+@pytest.mark.parametrize("protection", [OPEN, SHARED], ids=["open", "gaussian"])
+def test_the_compiled_program_equals_the_protocol_also_in_lost_rounds(protection: UpdateProtection) -> None:
     setting = secret_setting(protection)
     assert min(count_answers(setting)) < 6 <= max(count_answers(setting))
     assert_equal_engines(setting, "xla")
@@ -69,11 +71,11 @@ def test_the_compiled_program_equals_the_protocol_also_in_lost_rounds(protection
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])
 def test_a_secure_sum_changes_a_mean_by_its_rounding_alone(engine: str) -> None:
-    setting = secret_setting(None, replace(FLICKERING, dropout=0.0), rounds=1)
+    setting = secret_setting(OPEN, replace(FLICKERING, dropout=0.0), rounds=1)
     coarse = SumFormat(1024.0, 9, 3)
     secret, seen = (
-        simulate(replace(setting, method=replace(setting.method, secure_sum=format)), Options(engine=engine))[0][0]
-        for format in (coarse, None)
+        simulate(replace(setting, method=replace(setting.method, summation=summation)), Options(engine=engine))[0][0]
+        for summation in (MaskedSum(coarse), OpenSum())
     )
     assert 0 < np.abs(secret.params - seen.params).max() <= coarse.step / 2
 
@@ -94,7 +96,7 @@ def test_numpy_jax_and_the_protocol_give_the_same_bits_for_the_same_updates(weig
 
 @pytest.mark.parametrize("engine", ["plain", "numba", "xla"])
 def test_a_number_beyond_the_range_ends_the_run_instead_of_wrapping(engine: str) -> None:
-    setting = secret_setting(None)
+    setting = secret_setting(OPEN)
     train = setting.dataset.folds[0].train
     huge = replace(setting.dataset.folds[0], train=replace(train, features=1e4 * train.features))
     with pytest.raises(ValueError, match="numbers of updates are beyond 1, the range of this secure sum"):
@@ -105,7 +107,7 @@ def test_a_number_beyond_the_range_ends_the_run_instead_of_wrapping(engine: str)
 @pytest.mark.parametrize("is_secure", [True, False])
 def test_a_round_without_enough_noise_is_lost_and_not_opened(engine: str, is_secure: bool) -> None:
     setting = secret_setting(SHARED)
-    method = setting.method if is_secure else replace(setting.method, secure_sum=None)
+    method = setting.method if is_secure else replace(setting.method, summation=OpenSum())
     lost = 1 + next(i for i, n in enumerate(count_answers(setting)) if n < 6)
     upto = [replace(setting, method=method, rounds=n) for n in (max(lost - 1, 1), lost)]
     before, after = (simulate(each, Options(engine=engine))[0][0] for each in upto)
@@ -114,14 +116,14 @@ def test_a_round_without_enough_noise_is_lost_and_not_opened(engine: str, is_sec
 
 
 def test_a_secure_sum_needs_more_than_two_thirds_of_those_asked() -> None:
-    quorum = secret_setting(None).method.quorum
+    quorum = secret_setting(OPEN).method.quorum
     assert [quorum.needed(n) for n in (0, 1, 2, 7, 9)] == [2, 2, 2, 5, 7]
     assert secret_setting(SHARED).method.quorum.needed(12) == 9 and secret_setting(SHARED).method.quorum.needed(7) == 6
 
 
 def test_clients_noise_without_a_secure_sum_is_the_plain_rounds_too() -> None:
     setting = secret_setting(SHARED)
-    setting = replace(setting, method=replace(setting.method, secure_sum=None))
+    setting = replace(setting, method=replace(setting.method, summation=OpenSum()))
     assert why_not_fast(setting) is None
     assert_equal_engines(setting, "numba")
 

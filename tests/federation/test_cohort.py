@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hushrank.federation.cohort import Population, Quorum, answers, check_drawn, count_lost, sample_cohort, sample_ids
+from hushrank.federation.cohort import Population, answers, check_drawn, count_lost, sample_cohort, sample_ids
+from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, draw_bits, seed_key, stream
 from hushrank.types import Client
 

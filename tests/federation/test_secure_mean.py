@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import hushrank.federation.secure_mean
-from hushrank.federation.cohort import Population, Quorum, answer_mask, sample_ids
-from hushrank.federation.protection import format_sum, quorum_of
+from hushrank.federation.cohort import Population, answer_mask, sample_ids
+from hushrank.federation.exchange import format_sum
 from hushrank.federation.secure_mean import SecureMean
 from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.none import send_openly
+from hushrank.privacy.none import OpenUpdates, send_openly
+from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.secure_messages import MaskedValues, SumPhase
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.streams import Purpose, seed_key, stream
@@ -22,6 +23,7 @@ from hushrank.types import DenseUpdate, PrivateUpdate
 KEY, ROUND = seed_key(8), 3
 CROWD = Population(12, (1, 2, 3), dropout=0.2)
 ARRIVED: list[int] = np.flatnonzero(answer_mask(CROWD, KEY, ROUND, np.arange(12))).tolist()
+OPEN = OpenUpdates()
 SHARED = SoundGaussian(0.1, 2.0, "clients", 8)
 
 
@@ -46,7 +48,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[SumPhase, Any]]:
 
 def test_the_mean_is_the_weighted_one_of_those_who_answered() -> None:
     assert 9 <= len(ARRIVED) < 12
-    mean = SecureMean(format_sum(None, CROWD, n_params=4), CROWD, quorum_of(None, is_secure=True), None)
+    mean = SecureMean(format_sum(OPEN, CROWD, n_params=4), CROWD, OPEN.quorum(is_secure=True), None)
     found = mean(open_messages(), n_params=4, key=KEY, round=ROUND)
     weights = np.array([1 + client % 3 for client in ARRIVED])
     updates = np.array([learnt(client).delta for client in ARRIVED])
@@ -58,14 +60,14 @@ def test_noisy_updates_are_summed_exactly_on_the_grid_of_the_whole_numbers() -> 
     mechanism = replace(SHARED, least_step=format.step)
     assert mechanism.step == format.step > SHARED.step
     sent = [mechanism.privatise(learnt(c), key=stream(KEY, Purpose.PRIVATISE, ROUND, c)) for c in ARRIVED]
-    mean = SecureMean(format, CROWD, quorum_of(mechanism, is_secure=True), 12.0)
+    mean = SecureMean(format, CROWD, mechanism.quorum(is_secure=True), 12.0)
     found = mean(sent, n_params=4, key=KEY, round=ROUND)
     assert np.array_equal(found, np.sum([message.delta for message in sent], axis=0) / 12)
 
 
 def test_the_server_sees_masked_words_only_and_others_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watched(monkeypatch)
-    mean = SecureMean(format_sum(None, CROWD, n_params=4), CROWD, quorum_of(None, is_secure=True), None)
+    mean = SecureMean(format_sum(OPEN, CROWD, n_params=4), CROWD, OPEN.quorum(is_secure=True), None)
     mean(open_messages(), n_params=4, key=KEY, round=ROUND)
     masked = {m.client_id: m.words for phase, m in seen if phase is SumPhase.MASK and isinstance(m, MaskedValues)}
     assert sorted(masked) == ARRIVED  # who never answers falls silent after sharing secrets
@@ -82,7 +84,7 @@ def test_the_server_sees_masked_words_only_and_others_in_every_round(monkeypatch
 
 def test_the_protocol_itself_opens_no_sum_with_too_little_noise() -> None:
     """Its threshold is the quorum, so a driver that went on with fewer would get no sum."""
-    strict = SecureMean(format_sum(None, CROWD, n_params=4), CROWD, Quorum(12, is_most=True), 12.0)
+    strict = SecureMean(format_sum(OPEN, CROWD, n_params=4), CROWD, Quorum(12, is_most=True), 12.0)
     with pytest.raises(ValueError, match=f"{len(ARRIVED)} clients sent masked values, the threshold is 12"):
         strict(open_messages(), n_params=4, key=KEY, round=ROUND)
 

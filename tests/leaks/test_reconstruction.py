@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution, evolve
+from hushrank.federation.exchange import protect
 from hushrank.federation.local import learn
-from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation
 from hushrank.leaks.observer import (
     Guess,

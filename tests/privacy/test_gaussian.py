@@ -13,7 +13,7 @@ from hushrank.aggregation.mean import mean_aggregate
 from hushrank.privacy.clipping import grid_step
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import SoundLaplace
-from hushrank.privacy.noisy_sum import Adjacency
+from hushrank.privacy.placement import Adjacency
 from hushrank.streams import Purpose, fold_in, seed_key, stream
 from hushrank.types import DenseUpdate, PrivateUpdate
 

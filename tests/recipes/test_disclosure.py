@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hushrank.recipes.disclosure import Disclosure, who_learns
+from hushrank.privacy.disclosure import Disclosure
+from hushrank.recipes.disclosure import who_learns
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve_method
 

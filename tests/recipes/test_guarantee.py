@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.privacy.accounting import Training, training_epsilon
 from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.none import OpenUpdates
 from hushrank.privacy.sum_format import SumFormat
-from hushrank.recipes.guarantee import explain_protection, protection_of, secure_sum_of
+from hushrank.recipes.guarantee import explain_guarantee, protection_of, summation_of
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
+from hushrank.recipes.resolve import resolve_method
 
+OPEN = OpenUpdates()
 SAMPLED = {"privacy": "sound", "noise_multiplier": 4.0, "rounds": 20, "n_clients": 100, "cohort": 10}
 
 
@@ -21,9 +25,9 @@ def recipe_with(**changes: Any) -> Recipe:
 
 
 def explain(recipe: Recipe) -> dict[str, Any]:
-    protection = protection_of(recipe)
-    assert protection is not None
-    return explain_protection(recipe, protection, n_params=46)
+    found = explain_guarantee(recipe, resolve_method(recipe, n_features=46))
+    assert found is not None
+    return found
 
 
 def test_a_cohort_of_fixed_size_makes_epsilon_no_smaller() -> None:
@@ -64,20 +68,23 @@ def test_with_a_secure_sum_the_guarantee_says_that_the_server_sees_the_sum_alone
 
 def test_noise_stands_on_the_grid_of_a_secure_sums_whole_numbers() -> None:
     recipe = recipe_with(**{**SAMPLED, "n_clients": 20_000, "cohort": 20_000}, **SHARED, secure_sum=True)
-    format, mechanism = secure_sum_of(recipe, protection_of(recipe), n_params=46)
-    assert isinstance(mechanism, NoisySum) and format is not None
+    summation, mechanism = summation_of(recipe, protection_of(recipe, n_params=46), n_params=46)
+    assert isinstance(mechanism, NoisySum) and summation.is_secure
+    assert (format := summation.format) is not None
     assert mechanism.step == format.step > 0.1 / 2**20 and format.n_clients == 20_000
     assert format.largest == pytest.approx(0.1 + 0.4 / 8**0.5 * math.sqrt(2 * math.log(2 * 20_000 * 46 / 1e-12)))
-    unbounded, nothing = secure_sum_of(
-        recipe_with(secure_sum=True, sum_bound=3.0, interactions=[2, 5]), None, n_params=46
+    unbounded, nothing = summation_of(
+        recipe_with(secure_sum=True, sum_bound=3.0, interactions=[2, 5]), OPEN, n_params=46
     )
-    assert nothing is None and unbounded == SumFormat(3.0, 1000, 5)
-    assert secure_sum_of(recipe_with(**SAMPLED), None, n_params=46) == (None, None)
+    assert nothing == OPEN and unbounded == MaskedSum(SumFormat(3.0, 1000, 5))
+    assert summation_of(recipe_with(**SAMPLED), OPEN, n_params=46) == (OpenSum(), OPEN)
 
 
 def test_a_wanted_epsilon_needs_less_noise_with_poisson_sampling_and_the_ledger_pays_for_it() -> None:
     wanted = {**SAMPLED, "noise_multiplier": "none", "epsilon": 1.0, "mechanism": "laplace"}
-    fixed, drawn = (protection_of(recipe_with(**wanted, sampling=sampling)) for sampling in ("fixed", "poisson"))
+    fixed, drawn = (
+        protection_of(recipe_with(**wanted, sampling=sampling), n_params=46) for sampling in ("fixed", "poisson")
+    )
     assert isinstance(fixed, NoisySum) and isinstance(drawn, NoisySum)
     assert drawn.noise_multiplier < fixed.noise_multiplier / 3
     assert explain(recipe_with(**wanted, sampling="poisson"))["epsilon"] == pytest.approx(1.0, rel=2e-3)

@@ -140,7 +140,7 @@ def average_sums(method: Method, received: Received) -> Array:
     totals, weights = np.stack(received.collected), np.array([c.weights.sum() for c in received.cohorts])
     shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
     means: Array = (totals / shares[:, None]).astype(np.float32)
-    if method.protection is not None:
+    if method.protection.has_noise:
         means += np.stack([mean_noise(method, key, received.round) for key in received.keys])
     return means
 

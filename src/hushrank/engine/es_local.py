@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 
@@ -30,8 +30,7 @@ def evolve_locally(
     method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
 ) -> tuple[Any, Any]:
     """[n, p] the estimate that each client's message is decoded to, [n] the mean nDCG of its lists; params [n, p]."""
-    evolution = method.evolution
-    assert evolution is not None
+    evolution = cast("Evolution", method.exchange)
     n, b = len(params), method.lists_per_row
     i = jnp.arange(b)
     is_searching = i < rows.n_interactions[:, None]  # [n, B]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from hushrank.engine.collect import Collector, Gathering, WeightedSum, WordSum
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
 from hushrank.engine.kernel import learn_clients
-from hushrank.engine.noise import local_norms
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.personal import personal_places
 from hushrank.federation.state import OWN_PARAMETERS
 from hushrank.rankers.mlp import MlpRanker
@@ -59,7 +60,7 @@ class FusedBatch:
 def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     """`advance(state, first, n)`: the state after n rounds, and what they showed."""
     method = setting.method
-    kernel = learning_kernel(method) if method.evolution is None else evolution_kernel(method)
+    kernel = KERNELS[method.exchange.name](method)
     fixed = tuple(_fixed_arguments(setting, cell) for cell in plan.cells)
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
@@ -135,7 +136,7 @@ def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Array, ...]:
 def learning_kernel(method: Method) -> Kernel:
     """PDGD on a block of clients."""
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
-    settings = (np.float32(rate), method.batch or 1, *local_norms(method))
+    settings = (np.float32(rate), method.batch or 1, *method.protection.clipping)
     places = personal_places(method.ranker)
 
     def learn(*arguments: Any) -> Learnt:
@@ -149,8 +150,7 @@ def evolution_kernel(method: Method) -> Kernel:
     """Evolution strategies on a block of clients."""
     from hushrank.engine.es_kernel import ACTIVATIONS, MEASURES, evolve_clients
 
-    evolution, ranker = method.evolution, method.ranker
-    assert evolution is not None
+    evolution, ranker = cast("Evolution", method.exchange), method.ranker
     network = (ranker.hidden, ACTIVATIONS[ranker.activation]) if isinstance(ranker, MlpRanker) else (0, 0)
     values = np.array(evolution.finite.values)
     threshold = np.uint64(math.floor(evolution.p * 2**32))
@@ -162,3 +162,10 @@ def evolution_kernel(method: Method) -> Kernel:
         return Learnt(estimates, qualities, personal)
 
     return evolve
+
+
+# {what clients send: the kernel that they learn with}
+KERNELS: dict[str, Callable[[Method], Kernel]] = {
+    UpdateExchange.name: learning_kernel,
+    Evolution.name: evolution_kernel,
+}

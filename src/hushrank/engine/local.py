@@ -15,7 +15,6 @@ from jax import lax
 
 from hushrank.clicks.table_fast import table_clicks
 from hushrank.engine.inputs import Cells, Queries
-from hushrank.engine.noise import local_norms
 from hushrank.engine.plan import Shape
 from hushrank.engine.setting import Method
 from hushrank.learners.pdgd_fast import preference_weights
@@ -54,7 +53,7 @@ def learn_locally(
     method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
 ) -> tuple[Any, Any]:
     """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
-    weight_norm, clip_norm, order, grid = local_norms(method)
+    weight_norm, clip_norm, order, grid = method.protection.clipping
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         local, quality = carry

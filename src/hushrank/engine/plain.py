@@ -13,9 +13,7 @@ from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import count_interactions, sample_ids
-from hushrank.federation.evolution import evolve
 from hushrank.federation.local import learn
-from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation, run_round
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.federation.state import RULE, part_of, with_owner
@@ -95,10 +93,4 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else learn,
     )
-    if method.protection is not None:
-        federation = protect(federation, method.protection)
-    if method.secure_sum is not None:
-        from hushrank.federation.secure_mean import hide_updates  # Why here: only this needs the package cryptography
-
-        federation = hide_updates(federation, method.protection, method.secure_sum)
-    return federation if method.evolution is None else evolve(federation, method.evolution)
+    return method.summation.equip(method.exchange.equip(federation), method.protection)

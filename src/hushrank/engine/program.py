@@ -34,12 +34,12 @@ from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
+from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
-from hushrank.privacy.laplace import PaperNoise
-from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
@@ -48,6 +48,20 @@ from hushrank.types import NamedArrays
 _CLIENTS = "clients"  # the axis that devices divide
 _PROGRAMS: dict[Any, Any] = {}
 _COMPILING = threading.Lock()
+
+
+class LocalLearner(NamedTuple):
+    """What clients do with what is sent to them, compiled."""
+
+    learn: Callable[..., tuple[Any, Any]]  # (method, shape, queries, cells, params, rows) -> updates, qualities
+    draws: tuple[Purpose, ...]  # that it needs
+
+
+# {what clients send: how they learn it}
+LEARNERS = {
+    UpdateExchange.name: LocalLearner(learn_locally, DRAWS),
+    Evolution.name: LocalLearner(evolve_locally, ES_DRAWS),
+}
 
 
 class Drawn(NamedTuple):
@@ -122,7 +136,7 @@ def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     """[CHUNK, C, p] of each round's mean, or int32 of its secure sum, drawn on the host as the plain round draws it;
     None without protection."""
     method, format = setting.method, setting.method.secure_sum
-    if method.protection is None:
+    if not method.protection.has_noise:
         return None
     keys = [cell_key(setting, cell) for cell in plan.cells]
     noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32 if format is None else np.int32)
@@ -159,12 +173,9 @@ def compile_program(function: Callable[..., Any], method: Method, shape: Shape, 
 
 def without_amount(method: Method) -> Method:
     """The method for which one program serves all amounts of noise, which come from the host."""
-    protection = method.protection
-    if isinstance(protection, PaperNoise) and method.secure_sum is None:
-        return replace(method, protection=replace(protection, epsilon=1.0))
-    if not isinstance(protection, NoisySum) or protection.noise_multiplier == 0 or method.secure_sum is not None:
-        return method  # Why the last: a secure sum's range follows from the noise
-    return replace(method, protection=replace(protection, noise_multiplier=1.0))
+    if method.is_secure:
+        return method  # Why: a secure sum's range follows from the noise
+    return replace(method, exchange=method.exchange.without_amount())
 
 
 def run_rounds(
@@ -350,7 +361,7 @@ def learn_block(
     is_there = (within < shape.share) & (place < cohort.n[:, None])
     ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
     rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
-    learn = learn_locally if method.evolution is None else evolve_locally
+    learn = LEARNERS[method.exchange.name].learn
     start = jnp.repeat(state[PARAMS], shape.block, axis=0)
     own = state.get(OWN_PARAMETERS)
     if own is not None:
@@ -413,7 +424,7 @@ def describe_rows(
         each = jnp.ones(ids.shape, jnp.int32)
         first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
     group = jnp.asarray(method.population.groups)[ids % len(method.population.groups)]
-    draws = DRAWS if method.evolution is None else ES_DRAWS
+    draws = LEARNERS[method.exchange.name].draws
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)

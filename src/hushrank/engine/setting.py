@@ -7,18 +7,24 @@ from dataclasses import dataclass
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.clicks.table import TableUser
-from hushrank.federation.cohort import Population, Quorum
+from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import personal_places
-from hushrank.federation.protection import Protection, quorum_of
 from hushrank.federation.replay import Replay
-from hushrank.privacy.laplace import PaperNoise
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.federation.summation import OpenSum, Summation
+from hushrank.privacy.protection import Protection
+from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Attack, Dataset, User
+
+FUSED: dict[str, tuple[type, ...]] = {
+    UpdateExchange.name: (LinearRanker,),
+    Evolution.name: (LinearRanker, MlpRanker),
+}  # {what clients send: rankers of the fused loop}; the fast engines have no kernels for other messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +36,8 @@ class Method:
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
     learner: str = "pdgd"
     learning_rate: float = 0.1
-    evolution: Evolution | None = None  # learn by evolution strategies instead of gradients
-    protection: Protection | None = None  # what is done to updates before and after they leave
-    secure_sum: SumFormat | None = None  # how updates are written for a secure sum; None: the server sees each of them
+    exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
+    summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
     attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
@@ -42,6 +47,21 @@ class Method:
     @property
     def n_params(self) -> int:
         return sum(part.size for part in self.ranker.parameters)
+
+    @property
+    def protection(self) -> Protection:
+        """What is done to messages before and after they leave."""
+        return self.exchange.protection
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server sees only sums."""
+        return self.summation.is_secure
+
+    @property
+    def secure_sum(self) -> SumFormat | None:
+        """How updates are written for a secure sum; None: the server sees each of them."""
+        return self.summation.format
 
     @property
     def is_gathered(self) -> bool:
@@ -59,7 +79,7 @@ class Method:
 
     @property
     def quorum(self) -> Quorum:
-        return quorum_of(self.protection, is_secure=self.secure_sum is not None)
+        return self.protection.quorum(is_secure=self.is_secure)
 
     @property
     def updates_per_round(self) -> int:
@@ -69,18 +89,17 @@ class Method:
     @property
     def counts_alike(self) -> bool:
         """Whether every message weighs 1, however often its client searched."""
-        return self.evolution is not None or isinstance(self.protection, NoisySum)
+        return self.protection.counts_alike
 
     @property
     def divisor(self) -> float | None:
         """What a sum is divided by: a constant under sound protection, None for the weights that arrived."""
-        is_sound = isinstance(self.protection, NoisySum)
-        return float(self.population.cohort_size) if is_sound else None
+        return self.protection.divisor(float(self.population.cohort_size))
 
     @property
     def lists_per_row(self) -> int:
         """Lists that a row shows at once: an evolution strategy's do not wait for each other."""
-        return 1 if self.evolution is None else max(self.population.interactions)
+        return self.exchange.lists_at_once(self.population.interactions)
 
     @property
     def local_steps(self) -> int:
@@ -120,7 +139,7 @@ def check_setting(setting: Setting) -> None:
         raise ValueError(f"the population has {n_groups} groups: every fold must describe as many.")
     if n_groups > 1 and (method.batch is not None or setting.replays is not None):
         raise ValueError("groups of clients need simulated people in a federation: no central training, no click log.")
-    if method.n_personal and (method.batch is not None or method.evolution is not None):
+    if method.n_personal and (method.batch is not None or method.exchange.name != UpdateExchange.name):
         raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
 
 
@@ -131,17 +150,13 @@ def why_not_fast(setting: Setting) -> str | None:
         return "a click log"
     if method.learner != "pdgd":
         return f"learner={method.learner}"
-    if method.attack is not None and has_noisy_uploads(method):
-        return "attack with noise in every upload"  # which the attack would see
-    if isinstance(method.protection, PaperNoise) and len(set(method.population.interactions)) > 1:
-        return "privacy=paper with unequal interactions"  # whose noise is not one draw for the whole sum
+    if method.attack is not None and method.protection.n_makers:
+        return "attack with noise in every upload"  # which the attack would see, and which they draw for the sum alone
+    if method.exchange.name not in FUSED:
+        return f"messages={method.exchange.name}"
+    if reason := method.protection.why_not_fast(method.population.interactions):
+        return reason
     return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
-
-
-def has_noisy_uploads(method: Method) -> bool:
-    """Whether each client adds its share of the noise, which the fast engines draw for the sum alone."""
-    protection = method.protection
-    return isinstance(protection, PaperNoise) or (protection is not None and protection.n_honest is not None)
 
 
 def why_not_plain(method: Method) -> str | None:
@@ -154,7 +169,5 @@ def why_not_plain(method: Method) -> str | None:
 def is_fusable(method: Method) -> bool:
     """Linear rankers, with evolution strategies networks too; central training only with plain steps, because its steps
     are taken inside the kernel."""
-    if method.evolution is not None:
-        return True
     is_plain = method.batch is None or method.server_step.optimiser == "sgd"
-    return isinstance(method.ranker, LinearRanker) and is_plain
+    return isinstance(method.ranker, FUSED.get(method.exchange.name, ())) and is_plain

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
 
@@ -75,19 +75,6 @@ class Population:
             return m == n or n * _divergence((m + 1) / n, q) > -math.log(_NEVER)
 
         return bisect_left(range(n + 1), True, lo=self.cohort_size, key=is_enough)
-
-
-@dataclass(frozen=True, slots=True)
-class Quorum:
-    """How many answers a round needs. With fewer it is lost: the ranker stays as it is."""
-
-    least: int = 1  # 0: a round whose noise must come even where nobody answers
-    is_most: bool = False  # and more than two thirds of those asked: the threshold of a secure sum
-
-    def needed(self, n_asked: Any) -> Any:
-        """Of so many clients. (Numbers, NumPy or JAX arrays alike: only operators are used.)"""
-        more = (2 * n_asked // 3 + 1 - self.least) * self.is_most
-        return self.least + more * (more > 0)
 
 
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:

@@ -5,22 +5,35 @@ A client's message is a seed and one or two numbers; the server needs nothing el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from typing import ClassVar
 
+from hushrank.federation.exchange import FLOAT_BYTES, Exchange
 from hushrank.federation.round import Federation
 from hushrank.learners.es import EsConfig, RewardMessage, directions, es_aggregate, es_learn
 from hushrank.metrics.ndcg import ndcg
 from hushrank.metrics.rewards import FiniteReward, finite_reward
-from hushrank.privacy.randomised_response import check_p, privatise_reward
-from hushrank.streams import draw_bits
+from hushrank.privacy.disclosure import STAYS, Disclosure, as_sentence
+from hushrank.privacy.protection import Exposure
+from hushrank.privacy.randomised_response import RandomisedResponse, check_p, total_epsilon
 from hushrank.types import Array, Client, PrivateReward, SeedReward
+
+_REWARDS = {
+    "MaxRR": "how high the first clicked result stood",
+    "LastRR": "how high the last clicked result stood",
+    "click-through": "how many of the results were clicked",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Evolution:
-    """How clients of an evolution strategy try, judge and answer."""
+class Evolution(Exchange):
+    """A seed and one or two rewards: how clients of an evolution strategy try, judge and answer."""
+
+    name: ClassVar[str] = "rewards"
+    starts_at_zero: ClassVar[bool] = True  # [foltr-es] starts both rankers at zero
 
     reward: str = "MaxRR"
     sigma: float = 0.01  # standard deviation of the perturbations
@@ -38,6 +51,15 @@ class Evolution:
     @property
     def finite(self) -> FiniteReward:
         return finite_reward(self.reward, k=self.k, n_points=self.n_points, top_grade=self.top_grade)
+
+    @property
+    def protection(self) -> RandomisedResponse:
+        return _responses_of(self)
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Directions in which a perturbation is tried; a reward of each is sent."""
+        return (1, -1) if self.antithetic else (1,)
 
     def check_interactions(self, interactions: tuple[int, ...]) -> None:
         for n in interactions:
@@ -60,22 +82,68 @@ class Evolution:
         return es_learn(config, params, client, key=key, round=round)
 
     def privatise(self, raw: SeedReward, *, key: Array) -> PrivateReward:
-        draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
-        return privatise_reward(raw, self.finite.values, p=self.p, draws=draws)
+        return self.protection.privatise(raw, key=key)
 
     def combine(
-        self, messages: Sequence[RewardMessage], *, n_params: int, key: Array | None = None, round: int | None = None
+        self, messages: Sequence[RewardMessage], *, n_params: int, cohort: float = 0.0, key: Array | None = None
     ) -> Array:
-        """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key and the round."""
-        del key, round
+        """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key and the cohort."""
+        del key, cohort
         return es_aggregate(messages, n_params=n_params, sigma=self.sigma)
+
+    def equip(self, federation: Federation) -> Federation:
+        return evolve(federation, self)
+
+    def count_bytes(self, n_params: int) -> int:
+        del n_params
+        return FLOAT_BYTES * (1 + len(self.signs))
+
+    def lists_at_once(self, interactions: Sequence[int]) -> int:
+        return max(interactions)
+
+    def disclose(self, exposure: Exposure) -> Disclosure:
+        promise, truth = self._describe_truth(exposure)
+        told = f"{_REWARDS.get(self.reward, 'how good the lists were')} ({self.reward})"
+        mean = "two mean rewards" if self.antithetic else "a mean reward"
+        seen = (
+            f"Of every client a seed and {mean}: {told}, {truth}; and who sent them. Which list a query would have "
+            "shown follows from the seed; which query it was does not."
+        )
+        return Disclosure(
+            promise,
+            (
+                ("the server", seen),
+                ("everybody else", "The new ranker of every round, computed from these messages."),
+                ("guarantee", as_sentence(self.protection.describe_message(exposure))),
+            ),
+        )
+
+    def _describe_truth(self, exposure: Exposure) -> tuple[str, str]:
+        """(what is promised, how a reward is told)"""
+        epsilon = self.protection.epsilon
+        if math.isinf(epsilon):
+            return f"No guarantee: with p = 1 every reward is told as it was. {STAYS}.", "as it was"
+        rounds = exposure.rounds or 1
+        total = total_epsilon(epsilon, n_interactions=exposure.interactions, rounds=rounds)
+        promise = (
+            f"Each search is protected on the device, against everybody, epsilon {epsilon:.4g}. {STAYS}. "
+            f"A client that answers in all {rounds:,} rounds spends {total:,.4g} in all."
+        )
+        n_others = len(self.finite.values) - 1
+        return promise, f"each as it was with probability {self.p:g}, else one of the {n_others} other values"
+
+
+@cache
+def _responses_of(evolution: Evolution) -> RandomisedResponse:
+    """Why kept: a run asks in every round."""
+    return RandomisedResponse(evolution.p, evolution.finite.values)
 
 
 def evolve(federation: Federation, evolution: Evolution) -> Federation:
     """The federation with the stages of an evolution strategy."""
-    return replace(
-        federation,
-        study=evolution.study,
-        privatise=evolution.privatise,
-        combine=evolution.combine,
-    )
+
+    def combine(messages: Sequence[RewardMessage], *, n_params: int, key: Array, round: int) -> Array:
+        del key, round
+        return evolution.combine(messages, n_params=n_params)
+
+    return replace(federation, study=evolution.study, privatise=evolution.privatise, combine=combine)

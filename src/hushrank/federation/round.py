@@ -21,7 +21,7 @@ from hushrank.aggregation.mean import mean_aggregate
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.named import forge_messages
-from hushrank.federation.cohort import Population, Quorum, answers, sample_cohort
+from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_personal, study_personally
@@ -29,6 +29,7 @@ from hushrank.federation.seen import describe_seen, name_evidence
 from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
+from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 

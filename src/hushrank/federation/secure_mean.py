@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushrank.federation.cohort import Population, Quorum, answer_mask, sample_ids
-from hushrank.federation.protection import Protection, quorum_of
+from hushrank.federation.cohort import Population, answer_mask, sample_ids
 from hushrank.federation.round import Federation
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.protection import Protection
+from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.secure_messages import SumConfig, SumPhase
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.privacy.sum_format import SumFormat
@@ -55,8 +55,8 @@ class SecureMean:
         return total / (self.divisor or weight or 1.0)
 
 
-def hide_updates(federation: Federation, protection: Protection | None, format: SumFormat) -> Federation:
+def hide_updates(federation: Federation, protection: Protection, format: SumFormat) -> Federation:
     """The federation, protected already, with a secure sum instead of its mean."""
-    quorum = quorum_of(protection, is_secure=True)
-    divisor = float(federation.population.cohort_size) if isinstance(protection, NoisySum) else None
+    quorum = protection.quorum(is_secure=True)
+    divisor = protection.divisor(float(federation.population.cohort_size))
     return replace(federation, combine=SecureMean(format, federation.population, quorum, divisor), quorum=quorum)

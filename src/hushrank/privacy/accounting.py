@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hushrank.privacy.noisy_sum import Adjacency, Placement
+from hushrank.privacy.placement import Adjacency, Placement
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from hushrank.privacy.draws import draw_fine_normal
 from hushrank.privacy.fixed_point import bound_with_noise
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.noisy_sum import UNLIKELY, NoisySum
 from hushrank.types import Array
 
 
@@ -35,3 +35,7 @@ class SoundGaussian(NoisySum):
     def bound_share(self, *, n_values: int, failure: float) -> float:
         deviation = self.scale / math.sqrt(self.n_honest or 1)
         return bound_with_noise(0.0, deviation, n_values=n_values, failure=failure)
+
+    def bound_share_norm(self, n_params: int, *, n_shares: int) -> float:
+        """|z| <= sqrt(n) + sqrt(2 t) except with probability e^-t."""
+        return self.scale / math.sqrt(n_shares) * (math.sqrt(n_params) + math.sqrt(2 * UNLIKELY))

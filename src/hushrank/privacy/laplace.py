@@ -7,13 +7,17 @@ them knowing it [fpdgd, Eq. 15 and 16]. Shapes: updates and noise [n_params], or
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
+from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence, describe_mean
 from hushrank.privacy.draws import draw_gamma, draw_laplace
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.noisy_sum import UNLIKELY, NoisySum
+from hushrank.privacy.protection import Clipping, Exposure, UpdateProtection
 from hushrank.privacy.renyi import Spend, check_epsilon
-from hushrank.streams import stream
+from hushrank.privacy.sum_format import SumFormat
+from hushrank.streams import Purpose, stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate
 
 VARIANTS = ("paper", "published-code")
@@ -21,7 +25,7 @@ _PLUS, _MINUS = 0, 1  # the two streams of a difference
 
 
 @dataclass(frozen=True, slots=True)
-class PaperNoise:
+class PaperNoise(UpdateProtection):
     """FPDGD's differential privacy as published [fpdgd, section 3.3 and Algorithm 3].
 
     A client clips its *weights* to `weight_norm` after every local step (`clip_weights`, in the learner), and uploads
@@ -29,6 +33,8 @@ class PaperNoise:
     knows the round's weights, so this tells as much as the weights themselves, and the weighted mean of changes, added
     to them, is the published weighted mean of noisy weights. Weights in the mean are n_interactions, as published.
     """
+
+    mode: ClassVar[str] = "paper"
 
     epsilon: float  # as published: the budget the paper states for a round
     sensitivity: float  # Delta
@@ -54,6 +60,23 @@ class PaperNoise:
         """lambda = Delta / epsilon [fpdgd, Eq. 14], of the sum's noise."""
         return self.sensitivity / self.epsilon
 
+    @property
+    def clipping(self) -> Clipping:
+        return Clipping(weight_norm=self.weight_norm)
+
+    @property
+    def answers_always(self) -> bool:
+        """The published noise adds up only if everybody sends a share."""
+        return True
+
+    @property
+    def n_makers(self) -> int:
+        return self.n_clients
+
+    @property
+    def has_noise(self) -> bool:
+        return True
+
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """The update of clipped weights with this client's share of the noise."""
         n_params = update.delta.shape[-1]
@@ -61,9 +84,56 @@ class PaperNoise:
         delta = (update.delta + noise).astype(update.delta.dtype)
         return PrivateUpdate(delta, float(update.n_interactions), self.describe(n_params))
 
-    def bound_share(self, *, n_values: int, failure: float) -> float:
-        """What no number of a share exceeds, but with probability `failure` for all together."""
-        return bound_laplace_share(self.scale, n_values=n_values, failure=failure)
+    def sum_noise(
+        self, n_params: int, *, key: Array, round: int, ids: Callable[[], Array], format: SumFormat | None = None
+    ) -> Array:
+        """Of the same distribution as in the plain round, other numbers: there every client draws a share, here their
+        sum is one Laplace draw."""
+        del ids, format
+        return sum_noise_as_laplace(n_params, scale=self.scale, key=stream(key, Purpose.SERVER_NOISE, round))
+
+    def why_not_fast(self, interactions: Sequence[int]) -> str | None:
+        """Shares times different weights are no single Laplace draw."""
+        return "privacy=paper with unequal interactions" if len(set(interactions)) > 1 else None
+
+    def without_amount(self) -> Self:
+        return replace(self, epsilon=1.0)
+
+    def fewest_awake(self, cohort: int | None) -> int:
+        """All of them: the noise is divided among them."""
+        del cohort
+        return self.n_clients
+
+    def bound_number(self, *, n_values: int, failure: float) -> float:
+        """Weights move by at most 2 weight_norm."""
+        return 2 * self.weight_norm + bound_laplace_share(self.scale, n_values=n_values, failure=failure)
+
+    def price(self, exposure: Exposure) -> Spend:
+        return self.spend(exposure.n_params)
+
+    def describe_message(self, exposure: Exposure) -> str:
+        return self.describe(exposure.n_params)
+
+    def explain(self, exposure: Exposure) -> dict[str, Any]:
+        hidden = "; a secure sum shows the server no single upload" if exposure.is_secure else ""
+        said = f"{self.describe(exposure.n_params)}{hidden}"
+        return {"mode": self.mode, "epsilon_as_published": self.epsilon, "guarantee": said}
+
+    def disclose(self, exposure: Exposure) -> Disclosure:
+        seen = (
+            "Every client's weights with its share of the noise, how many searches are behind them, and who sent them. "
+            f"{_describe_share(self.n_clients)}"
+        )
+        against = "" if exposure.is_secure else ", and none against the server"
+        return Disclosure(
+            f"A weaker promise than the stated epsilon {self.epsilon:g}{against}. {STAYS}; the sum of a round carries "
+            "the published noise.",
+            (
+                ("the server", f"{MASKED} The published noise is in the sum." if exposure.is_secure else seen),
+                ("everybody else", f"{describe_mean(self.n_clients)} The noise of all shares is in it."),
+                ("guarantee", as_sentence(self.describe(exposure.n_params))),
+            ),
+        )
 
     def spend(self, n_params: int) -> Spend:
         """What one round really costs a client whose whole update may be replaced, seen through the sum alone.
@@ -83,6 +153,13 @@ class PaperNoise:
             "equal weights, and only against those who never see a single upload, most of whose coordinates carry "
             "next to no noise; every further round spends as much again"
         )
+
+
+def _describe_share(n: int) -> str:
+    """Of the published noise; Why ten: a Gamma(1/10) number is below a hundredth in two cases of three."""
+    if n < 10:
+        return "A share is less than the noise that was promised."
+    return f"Divided among {n:,} most shares are next to 0: a single upload is nearly as open as without noise."
 
 
 def draw_noise_share(key: Array, n_params: int, *, scale: float, n_shares: int) -> Array:
@@ -127,3 +204,9 @@ class SoundLaplace(NoisySum):
 
     def bound_share(self, *, n_values: int, failure: float) -> float:
         return bound_laplace_share(self.scale, n_values=n_values, failure=failure)
+
+    def bound_share_norm(self, n_params: int, *, n_shares: int) -> float:
+        """The L1 norm of n differences of Gamma(1/h) numbers is at most a Gamma(2 n / h) number, and that is at most
+        k + sqrt(2 k t) + t, k = 2 n / h, except with probability e^-t."""
+        k = 2 * n_params / n_shares
+        return self.scale * (k + math.sqrt(2 * k * UNLIKELY) + UNLIKELY)

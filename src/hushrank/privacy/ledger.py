@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hushrank.privacy.noisy_sum import Adjacency
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.renyi import Spend, check_delta, check_epsilon, composed_epsilon
 
 FORMAT = 1

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hushrank.privacy.laplace import PaperNoise
+from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.privacy.none import OpenUpdates
+from hushrank.privacy.placement import Placement
+from hushrank.privacy.protection import Exposure, UpdateProtection
+
+CLIP_NORM = 0.1  # of a sound mechanism, unless given
 
 MODES = {
     "none": "no protection: updates leave as they are",
@@ -45,3 +54,32 @@ def published_sensitivity(epsilon: float) -> float:
             return setting.sensitivity
     known = ", ".join(f"{setting.epsilon:g}" for setting in PAPER_SETTINGS.values())
     raise ValueError(f"epsilon is {epsilon}; Delta was published for {known}. For others give the sensitivity too.")
+
+
+def make_paper_noise(settings: Mapping[str, Any]) -> PaperNoise:
+    """From epsilon, n_clients and, unless it is the published one, the sensitivity."""
+    if settings.get("epsilon") is None:
+        raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
+    epsilon, sensitivity = settings["epsilon"], settings.get("sensitivity")
+    sensitivity = published_sensitivity(epsilon) if sensitivity is None else sensitivity
+    return PaperNoise(epsilon, sensitivity, settings["n_clients"], settings.get("variant", "paper"))
+
+
+def make_sound_noise(settings: Mapping[str, Any], exposure: Exposure) -> NoisySum:
+    """With the noise multiplier that was given, or with just the noise that keeps epsilon over all rounds."""
+    made = SoundLaplace if settings.get("mechanism") == "laplace" else SoundGaussian
+    noise, placement = settings.get("noise_multiplier"), settings.get("placement") or Placement.server
+    sound = made(settings.get("clip_norm") or CLIP_NORM, noise or 0.0, placement, settings.get("n_honest"))
+    return sound if noise is not None else sound.fit(settings["epsilon"], exposure)
+
+
+MAKERS: dict[str, Callable[[Mapping[str, Any], Exposure], UpdateProtection]] = {
+    "none": lambda _, __: OpenUpdates(),
+    "paper": lambda settings, _: make_paper_noise(settings),
+    "sound": make_sound_noise,
+}  # {mode: mechanism for dense updates, from the keys of a recipe or agreement}
+
+
+def make_protection(settings: Mapping[str, Any], exposure: Exposure) -> UpdateProtection:
+    """The mechanism that the key `privacy` and its companions ask for."""
+    return MAKERS[settings["privacy"]](settings, exposure)

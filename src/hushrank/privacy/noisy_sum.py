@@ -7,49 +7,34 @@ searched, and silence, are data too. The noise is added by the server, once, or 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import ClassVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from hushrank.privacy.accounting import Account, Training, describe_account, make_account
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
-from hushrank.privacy.renyi import Spend
+from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
+from hushrank.privacy.placement import Adjacency, Placement
+from hushrank.privacy.protection import Clipping, Exposure, NormBound, UpdateProtection
+from hushrank.privacy.quorum import Quorum
+from hushrank.privacy.renyi import Spend, composed_epsilon
+from hushrank.privacy.sum_format import SumFormat
+from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
-
-class Placement(StrEnum):
-    """Who adds the noise."""
-
-    server = "server"
-    clients = "clients"
-
-
-class Adjacency(StrEnum):
-    """Which two federations must look alike."""
-
-    add_remove = "add-remove"
-    replace_one = "replace-one"
-
-    @classmethod
-    def _missing_(cls, value: object) -> Adjacency:
-        raise ValueError(f"adjacency is {value!r}, must be one of {', '.join(cls)}.")
-
-    @property
-    def factor(self) -> int:
-        """How many clip norms one client can move a sum."""
-        return 1 if self is Adjacency.add_remove else 2
-
-    @property
-    def words(self) -> str:
-        return "adding or removing one client" if self is Adjacency.add_remove else "replacing one client by another"
+UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
+_ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
+_BLOCK = 4096  # Why: clients whose shares are held at once
 
 
 @dataclass(frozen=True, slots=True)
-class NoisySum(ABC):
+class NoisySum(UpdateProtection):
     """Updates clipped to a norm, noise on their sum; `gaussian.py` and `laplace.py` say which norm and which noise."""
+
+    mode: ClassVar[str] = "sound"
 
     mechanism: ClassVar[str]  # as the accountants call it
     norm_order: ClassVar[int]  # 1 or 2: the norm that updates are clipped in
@@ -88,6 +73,31 @@ class NoisySum(ABC):
     def bound_share(self, *, n_values: int, failure: float) -> float:
         """What none of n_values numbers of shares exceeds, except with probability `failure` for all together."""
 
+    @abstractmethod
+    def bound_share_norm(self, n_params: int, *, n_shares: int) -> float:
+        """The norm that an honest client's share of the noise practically never exceeds."""
+
+    @property
+    def clipping(self) -> Clipping:
+        return Clipping(0.0, self.clip_norm, self.norm_order, self.step if self.noise_multiplier > 0 else 0.0)
+
+    @property
+    def counts_alike(self) -> bool:
+        return True
+
+    @property
+    def answers_always(self) -> bool:
+        """A sound sum must not tell who is silent."""
+        return True
+
+    @property
+    def n_makers(self) -> int:
+        return self.n_honest or 0
+
+    @property
+    def has_noise(self) -> bool:
+        return True
+
     @property
     def scale(self) -> float:
         """Of the sum's noise: standard deviation of Gaussian, scale of Laplace noise."""
@@ -101,7 +111,7 @@ class NoisySum(ABC):
     @property
     def guarantee(self) -> str:
         """Of one message."""
-        return describe_message(self)
+        return _describe_message(self)
 
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """The clipped update, with this client's share of the noise where clients add it; weight 1."""
@@ -127,6 +137,125 @@ class NoisySum(ABC):
         """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round)."""
         check_answers(len(messages), self.n_honest or 0)
         return average_sum(messages, n_params=n_params, noise=self.server_noise(n_params, key=key), cohort=cohort)
+
+    def sum_noise(
+        self, n_params: int, *, key: Array, round: int, ids: Callable[[], Array], format: SumFormat | None = None
+    ) -> Array:
+        """Exactly what the server or the clients of the plain round draw."""
+        if self.n_honest is None:
+            return self.server_noise(n_params, key=stream(key, Purpose.SERVER_NOISE, round))
+        return self._sum_shares(n_params, ids(), key=stream(key, Purpose.PRIVATISE, round), format=format)
+
+    def _sum_shares(self, n_params: int, ids: Array, *, key: Array, format: SumFormat | None) -> Array:
+        """[n_params] of all clients that answer: whole numbers of steps, so that no order of adding changes it."""
+        total = np.zeros(n_params)
+        for first in range(0, len(ids), _BLOCK):
+            shares = self.client_noise(n_params, key=fold_in(key, ids[first : first + _BLOCK]))
+            if format is not None:
+                format.check_range(int(np.count_nonzero(np.abs(shares) > format.largest - self.clip_norm)))
+            total += shares.sum(axis=0)
+        return total
+
+    def why_not_fast(self, interactions: Sequence[int]) -> str | None:
+        del interactions
+        return None
+
+    def without_amount(self) -> Self:
+        return self if self.noise_multiplier == 0 else replace(self, noise_multiplier=1.0)
+
+    def divisor(self, cohort: float) -> float:
+        return cohort
+
+    def quorum(self, *, is_secure: bool = False) -> Quorum:
+        """The server's noise: none, because a step that is taken only where somebody answers would tell that somebody
+        did."""
+        if self.n_honest is None and self.noise_multiplier > 0:
+            return Quorum(0)
+        return UpdateProtection.quorum(self, is_secure=is_secure)
+
+    def fewest_awake(self, cohort: int | None) -> int:
+        """Half of those expected: a sum of fewer is mostly noise."""
+        return 1 if cohort is None else -(-cohort // 2)
+
+    def bound_number(self, *, n_values: int, failure: float) -> float:
+        return self.clip_norm + self.bound_share(n_values=n_values, failure=failure)
+
+    def bound_norm(self, n_params: int) -> NormBound:
+        noise = 0.0 if self.n_honest is None else self.bound_share_norm(n_params, n_shares=self.n_honest)
+        return NormBound(self.norm_order, _ROUNDING * (self.clip_norm + noise))
+
+    def on_grid(self, step: float) -> Self:
+        return replace(self, least_step=step)
+
+    def price(self, exposure: Exposure) -> Spend | None:
+        del exposure
+        return self.spend() if self.noise_multiplier > 0 else None
+
+    def describe_message(self, exposure: Exposure) -> str:
+        del exposure
+        return self.guarantee
+
+    def promise(self, exposure: Exposure) -> str:
+        if self.noise_multiplier == 0 or exposure.rounds is None:
+            return self.guarantee
+        spent = Spend(self.mechanism, self.spend().ratio, times=exposure.rounds)
+        training = Training(self.mechanism, self.noise_multiplier, exposure.rounds)
+        epsilon = composed_epsilon([spent], delta=exposure.delta)
+        account = Account(training, epsilon, exposure.delta, "rdp", "epsilon")
+        return describe_account(account, placement=self.placement, n_honest=self.n_honest)
+
+    def fit(self, epsilon: float, exposure: Exposure) -> Self:
+        """The mechanism with just the noise that keeps epsilon over all rounds."""
+        training = replace(self, noise_multiplier=1.0).training(exposure)
+        found = make_account(training, epsilon=epsilon, find="noise", delta=exposure.delta)
+        return replace(self, noise_multiplier=found.training.noise_multiplier)
+
+    def training(self, exposure: Exposure) -> Training:
+        """What is composed. Sampling counts only where each client is drawn by a coin of its own, and only for the
+        server's noise: clients add theirs because of the server, which knows whom it asked."""
+        if exposure.rounds is None:
+            raise ValueError("rounds is None, must be a number: epsilon is of all rounds together.")
+        is_hidden = exposure.scheme == "poisson" and self.placement == Placement.server
+        rate = exposure.sampling if is_hidden else 1.0
+        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, rate, exposure.scheme)
+
+    def explain(self, exposure: Exposure) -> dict[str, Any]:
+        settings = {
+            "mode": self.mode,
+            "clip_norm": self.clip_norm,
+            "noise_multiplier": self.noise_multiplier,
+            "noise_at": str(self.placement),
+            "n_honest": self.n_honest,
+        }
+        if self.noise_multiplier == 0:
+            return {**settings, "epsilon": None, "guarantee": self.guarantee}
+        training = self.training(exposure)
+        account = make_account(training, delta=exposure.delta)
+        words = describe_account(
+            account, placement=self.placement, n_honest=self.n_honest, is_secure=exposure.is_secure
+        )
+        counted = {"adjacency": str(training.adjacency), "rounds": exposure.rounds, "sampling": training.sampling}
+        return {**settings, "epsilon": account.epsilon, "delta": account.delta, "guarantee": words, **counted}
+
+    def disclose(self, exposure: Exposure) -> Disclosure:
+        promised = self.explain(exposure)
+        guarantee = ("guarantee", as_sentence(promised["guarantee"]))
+        if self.noise_multiplier == 0:
+            seen = MASKED if exposure.is_secure else "Every client's clipped update, without noise, and who sent it."
+            others = ("everybody else", "The new ranker of every round, without noise.")
+            without = f"No guarantee: updates are clipped, but carry no noise. {STAYS}."
+            return Disclosure(without, (("the server", seen), others, guarantee))
+        against, seen = _describe_server(self, is_secure=exposure.is_secure)
+        slack = f" (delta {promised['delta']:g})" if promised["delta"] else ""
+        return Disclosure(
+            f"One client's whole history is protected over all {promised['rounds']} rounds, epsilon "
+            f"{promised['epsilon']:.4g}{slack}, against {against}. {STAYS}.",
+            (
+                ("the server", f"{seen} Not how often a client searched: all count as one, also who learnt nothing."),
+                ("everybody else", "The new ranker of every round, with noise that hides each client's part."),
+                guarantee,
+            ),
+        )
 
     def spend(self, adjacency: str = Adjacency.add_remove) -> Spend:
         """What one round costs a client that takes part, seen through the noisy sum."""
@@ -161,7 +290,7 @@ def check_answers(n_answered: int, n_shares: int) -> None:
         )
 
 
-def describe_message(mechanism: NoisySum) -> str:
+def _describe_message(mechanism: NoisySum) -> str:
     """What one message of a sound mechanism guarantees, and what it does not."""
     norm = f"L{mechanism.norm_order} norm at most {mechanism.clip_norm:g}"
     noise = f"{mechanism.mechanism.capitalize()} noise of {mechanism.spread} {mechanism.scale:.4g}"
@@ -178,3 +307,18 @@ def describe_message(mechanism: NoisySum) -> str:
         f"{mechanism.n_honest} honest clients' shares make {noise} in the sum of a round, so whoever sees only sums (a "
         "secure sum hides the rest) is bound by it: each round spends budget, and the accountant says how much"
     )
+
+
+def _describe_server(mechanism: NoisySum, *, is_secure: bool) -> tuple[str, str]:
+    """(against whom the noise protects, what the server sees)"""
+    if mechanism.placement == Placement.server:
+        seen = "Every client's clipped update before the noise, and who sent it: it adds the noise and must be trusted."
+        return "everybody but the server", seen
+    if is_secure:
+        honest = f"as long as {mechanism.n_honest:,} clients add their noise"
+        return f"everybody, the server included, {honest}", f"{MASKED} The clients' noise is in the sum."
+    seen = (
+        "Every client's clipped update with its share of the noise, and who sent it. One share hides little: only the "
+        "sum carries all of it."
+    )
+    return "everybody who sees only sums, which the server does not", seen

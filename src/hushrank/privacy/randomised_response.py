@@ -8,11 +8,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from hushrank.privacy.protection import Exposure, Protection
+from hushrank.privacy.renyi import Spend
+from hushrank.streams import draw_bits
 from hushrank.types import Array, PrivateReward, SeedReward
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedResponse(Protection):
+    """Each interaction's reward told as it was with probability p: the mechanism of an evolution strategy's clients."""
+
+    mode: ClassVar[str] = "paper"
+
+    p: float
+    values: tuple[float, ...]  # [n] ascending: all that a reward can be
+
+    def __post_init__(self) -> None:
+        check_p(self.p, len(self.values))
+
+    @property
+    def epsilon(self) -> float:
+        """Of one interaction."""
+        return epsilon_bound(self.p, len(self.values))
+
+    @property
+    def counts_alike(self) -> bool:
+        return True
+
+    def privatise(self, raw: SeedReward, *, key: Array) -> PrivateReward:
+        draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
+        return privatise_reward(raw, self.values, p=self.p, draws=draws)
+
+    def why_not_fast(self, interactions: Sequence[int]) -> str | None:
+        del interactions
+        return None
+
+    def price(self, exposure: Exposure) -> Spend | None:
+        return Spend("pure", self.epsilon, times=exposure.interactions) if self.p < 1 else None
+
+    def describe_message(self, exposure: Exposure) -> str:
+        return describe_guarantee(self.epsilon, n_interactions=exposure.interactions)
+
+    def explain(self, exposure: Exposure) -> dict[str, Any] | None:
+        """Nothing is composed over a training: every interaction stands for itself, and each message says so."""
+        del exposure
+        return None
 
 
 def privatise_reward(raw: SeedReward, values: Sequence[float], *, p: float, draws: Array) -> PrivateReward:

@@ -27,9 +27,9 @@ from hushrank.federation.cohort import SAMPLINGS, Population
 from hushrank.federation.evolution import Evolution
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
-from hushrank.privacy.laplace import VARIANTS, PaperNoise
-from hushrank.privacy.named import MODES, published_sensitivity
-from hushrank.privacy.noisy_sum import Placement
+from hushrank.privacy.laplace import VARIANTS
+from hushrank.privacy.named import MODES, make_paper_noise
+from hushrank.privacy.placement import Placement
 from hushrank.privacy.renyi import check_delta, check_epsilon
 
 ClickTables = Mapping[str, Mapping[str, Any]]
@@ -336,7 +336,7 @@ def check_protection(recipe: Recipe) -> None:
     if recipe.privacy == "none" or recipe.is_evolution:
         return
     if recipe.privacy == "paper":
-        paper_noise_of(recipe)
+        make_paper_noise(asdict(recipe))
     elif (recipe.epsilon is None) == (recipe.noise_multiplier is None):
         raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
     elif recipe.epsilon is not None:
@@ -362,14 +362,6 @@ def check_sum(recipe: Recipe) -> None:
             f"n_honest is {recipe.n_honest}, must be from 1 to {size}, the clients in a round: with fewer than the "
             "noise is divided among, the sum would carry less noise than promised."
         )
-
-
-def paper_noise_of(recipe: Recipe) -> PaperNoise:
-    """The published mechanism."""
-    if recipe.epsilon is None:
-        raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
-    delta = published_sensitivity(recipe.epsilon) if recipe.sensitivity is None else recipe.sensitivity
-    return PaperNoise(recipe.epsilon, delta, recipe.n_clients, recipe.variant)
 
 
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")

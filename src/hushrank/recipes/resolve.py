@@ -19,8 +19,8 @@ from hushrank.federation.replay import Replay
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
-from hushrank.recipes.guarantee import protection_of, secure_sum_of
-from hushrank.recipes.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
+from hushrank.recipes.guarantee import exchange_of
+from hushrank.recipes.recipe import LOGGED, Recipe, check_recipe, population_of
 from hushrank.types import Array, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
@@ -44,7 +44,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
     if start is not None:
         first: tuple[float, ...] | None = read_start(start, method)
     else:
-        first = (0.0,) * method.n_params if recipe.is_evolution else None  # [foltr-es] starts both rankers at zero
+        first = (0.0,) * method.n_params if method.exchange.starts_at_zero else None
     return Setting(
         dataset=dataset,
         users=resolve_users(recipe, n_grades=dataset.n_grades),
@@ -89,16 +89,15 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
     ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
     n_params = sum(part.size for part in ranker.parameters)
-    secure_sum, protection = secure_sum_of(recipe, protection_of(recipe), n_params=n_params)
+    exchange, summation = exchange_of(recipe, n_params=n_params, top_grade=top_grade)
     return Method(
         ranker=ranker,
         population=population_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
-        evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
-        protection=protection,
-        secure_sum=secure_sum,
+        exchange=exchange,
+        summation=summation,
         attack=find_attack(recipe.attack),
         n_malicious=recipe.n_malicious,
         rule=find_rule(recipe.aggregation),

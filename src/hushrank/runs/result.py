@@ -30,7 +30,6 @@ from hushrank.runs.directory import FORMAT
 from hushrank.types import Array, Fold, QuerySet
 
 _CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # first, in this order
-_BYTES = 4  # Why: parameters travel as float32
 
 
 def summarise(
@@ -61,7 +60,7 @@ def summarise(
         "rounds_lost": count_lost_rounds(setting),
         "privacy": learning.promise,
         "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
-        "guarantee": explain_guarantee(recipe, setting.method.protection, n_params=setting.method.n_params),
+        "guarantee": explain_guarantee(recipe, setting.method),
     }
 
 
@@ -121,12 +120,9 @@ def count_skipped(setting: Setting, fold: int) -> int:
 
 
 def count_bytes(method: Method) -> int:
-    """What a client sends in a round: the update, a seed with one or two rewards, or all messages of a secure sum."""
-    if method.secure_sum is not None:
-        from hushrank.privacy.secure_messages import count_sent_bytes  # Why here: needs the package cryptography
-
-        return count_sent_bytes(method.population.cohort_size, method.n_params + 1)
-    return _BYTES * (method.n_params if method.evolution is None else 2 + method.evolution.antithetic)
+    """What a client sends in a round: its message, or all messages of a secure sum."""
+    message, n_clients = method.exchange.count_bytes(method.n_params), method.population.cohort_size
+    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_params)
 
 
 def count_lost_rounds(setting: Setting) -> int:

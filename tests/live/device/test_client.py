@@ -15,7 +15,6 @@ from scripted_server import Request, Response, serving
 
 from hushrank.live.device import client, transport
 from hushrank.live.device.client import Ending, Participant, Report, take_part
-from hushrank.live.device.learning import make_learning
 from hushrank.live.device.membership import (
     AgreementChangedError,
     at_work,
@@ -23,6 +22,7 @@ from hushrank.live.device.membership import (
     leave_federation,
     open_account,
 )
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import REFUSED, SENT, STORE, WAITING, Answer, Impression, Interactions
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.wire.agreement import Agreement, make_agreement

@@ -14,12 +14,11 @@ from hushrank.learners.logged import rescored_pdgd_gradient
 from hushrank.live.device.learning import (
     MAX_AGE,
     MAX_WEIGHT,
+    GradientLearning,
     Learning,
-    draft_answer,
     learn_update,
-    make_learning,
-    seal_answer,
 )
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import SORTED, Impression, Interactions, KeptRanker
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.privacy.renyi import Spend
@@ -43,6 +42,12 @@ def learning_of(**settings: Any) -> Learning:
     return make_learning(make_agreement("test", n_features=2, interactions=4, **settings))
 
 
+def gradients_of(**settings: Any) -> GradientLearning:
+    learning = learning_of(**settings)
+    assert isinstance(learning, GradientLearning)
+    return learning
+
+
 def shown(round: int = 20, clicked: int = 0, **changes: Any) -> Impression:
     """Three candidates, two of them shown, one of these clicked; made by scores 0, 1 and 2."""
     values: dict[str, Any] = {
@@ -63,13 +68,13 @@ def test_one_list_moves_the_weights_by_the_learning_rate_times_its_logged_gradie
     gradient = rescored_pdgd_gradient(
         LinearRanker(2), PARAMS, one.features, one.scores, one.ranking, one.is_clicked, max_weight=MAX_WEIGHT
     )
-    update = learn_update(learning_of(learning_rate=0.5), PARAMS, [one])
+    update = learn_update(gradients_of(learning_rate=0.5), PARAMS, [one])
     np.testing.assert_allclose(update.delta, 0.5 * gradient, atol=1e-7)
     assert update.n_interactions == 1 and update.delta.any()
 
 
 def test_the_second_step_starts_where_the_first_ended() -> None:
-    learning, lists = learning_of(), [shown(clicked=0), shown(clicked=1)]
+    learning, lists = gradients_of(), [shown(clicked=0), shown(clicked=1)]
     first = learn_update(learning, PARAMS, lists[:1]).delta
     second = learn_update(learning, PARAMS + first, lists[1:]).delta
     both = learn_update(learning, PARAMS, lists)
@@ -78,40 +83,40 @@ def test_the_second_step_starts_where_the_first_ended() -> None:
 
 
 def test_the_published_noise_clips_the_weights_after_every_step() -> None:
-    learning = learning_of(**(PAPER | {"sensitivity": 0.1}), learning_rate=1.0)
+    learning = gradients_of(**(PAPER | {"sensitivity": 0.1}), learning_rate=1.0)
     update = learn_update(learning, np.zeros(2, np.float32), [shown()])
     assert np.linalg.norm(update.delta) == pytest.approx(0.05)  # Delta / 2
 
 
 def test_the_newest_lists_are_used_at_most_as_many_as_agreed_and_none_that_is_too_old(store: Interactions) -> None:
     numbers = [store.add(shown(round)) for round in (20 - MAX_AGE - 1, 20 - MAX_AGE, 20, 20)]
-    draft = draft_answer(learning_of(), store, RANKER, is_last_call=False)
+    draft = learning_of().draft(store, RANKER, is_last_call=False)
     assert draft is not None and draft.used == tuple(numbers[1:])
     more = [store.add(shown(20)) for _ in range(4)]
-    draft = draft_answer(learning_of(), store, RANKER, is_last_call=False)
+    draft = learning_of().draft(store, RANKER, is_last_call=False)
     assert draft is not None and draft.used == tuple(more)
     assert isinstance(draft.raw, DenseUpdate) and draft.raw.n_interactions == 4
 
 
 def test_without_protection_who_saw_nothing_is_silent(store: Interactions) -> None:
     store.add(shown(policy=SORTED))  # no list that PDGD can learn from
-    assert draft_answer(learning_of(), store, RANKER, is_last_call=True) is None
+    assert learning_of().draft(store, RANKER, is_last_call=True) is None
 
 
 @pytest.mark.parametrize("settings", [PAPER, SOUND])
 def test_under_protection_who_saw_nothing_answers_with_nothing(store: Interactions, settings: dict[str, Any]) -> None:
     learning = learning_of(**settings)
-    draft = draft_answer(learning, store, RANKER, is_last_call=False)
+    draft = learning.draft(store, RANKER, is_last_call=False)
     assert draft is not None and isinstance(draft.raw, DenseUpdate)
     assert not draft.raw.delta.any() and draft.used == () and draft.price == learning.price
-    assert seal_answer(learning, draft, key=ENTROPY).weight == 1.0
+    assert learning.seal(draft, key=ENTROPY).weight == 1.0
 
 
 def test_rewards_are_read_by_direction_in_the_order_of_the_lists(store: Interactions) -> None:
     learning = learning_of(method="foltr-es")
     ranker = KeptRanker(20, PARAMS, seed=9)
     numbers = [store.add(trial(*of)) for of in ((-1, 0), (1, 1), (1, 0), (-1, 5))]  # clicked at 1, 2, 1 and not at all
-    draft = draft_answer(learning, store, ranker, is_last_call=False)
+    draft = learning.draft(store, ranker, is_last_call=False)
     assert draft is not None and isinstance(draft.raw, SeedReward)
     assert draft.raw.rewards.tolist() == [[1 / 2, 1], [1, 0]]  # MaxRR
     assert draft.used == (numbers[1], numbers[2], numbers[0], numbers[3])
@@ -123,14 +128,14 @@ def test_lists_of_another_round_or_perturbation_say_nothing_of_this_one(store: I
     for direction in (1, 1, -1, -1):
         store.add(trial(direction, 0, seed=8))
         store.add(trial(direction, 0, round=19))
-    assert draft_answer(learning, store, ranker, is_last_call=True) is None
+    assert learning.draft(store, ranker, is_last_call=True) is None
 
 
 def test_fewer_trials_than_agreed_answer_at_the_last_call_and_cost_less(store: Interactions) -> None:
     learning, ranker = learning_of(method="foltr-es", p=0.5), KeptRanker(20, PARAMS, seed=9)
     numbers = [store.add(trial(direction, 0)) for direction in (1, 1, -1)]
-    assert draft_answer(learning, store, ranker, is_last_call=False) is None
-    draft = draft_answer(learning, store, ranker, is_last_call=True)
+    assert learning.draft(store, ranker, is_last_call=False) is None
+    draft = learning.draft(store, ranker, is_last_call=True)
     assert draft is not None and draft.used == (numbers[0], numbers[2])  # as many of each
     assert learning.price == Spend("pure", np.log(0.5 * 10 / 0.5), times=4)  # epsilon = ln(p (n - 1) / (1 - p)), n = 11
     assert draft.price == Spend("pure", np.log(0.5 * 10 / 0.5), times=2)
@@ -139,21 +144,21 @@ def test_fewer_trials_than_agreed_answer_at_the_last_call_and_cost_less(store: I
 def test_what_leaves_is_the_update_in_float32_or_a_seed_and_rewards(store: Interactions) -> None:
     store.add(shown())
     openly = learning_of()
-    draft = draft_answer(openly, store, RANKER, is_last_call=False)
+    draft = openly.draft(store, RANKER, is_last_call=False)
     assert draft is not None and isinstance(draft.raw, DenseUpdate)
-    answer = seal_answer(openly, draft, key=ENTROPY)
+    answer = openly.seal(draft, key=ENTROPY)
     assert answer.body == draft.raw.delta.astype("<f4").tobytes() and answer.weight == 1.0
     assert answer.guarantee.startswith("no guarantee")
     for direction in (1, -1):
         store.add(trial(direction, 0 if direction == 1 else 5))
     tries = learning_of(method="foltr-es", privacy="none")
-    draft = draft_answer(tries, store, KeptRanker(20, PARAMS, seed=9), is_last_call=True)
+    draft = tries.draft(store, KeptRanker(20, PARAMS, seed=9), is_last_call=True)
     assert draft is not None
-    assert seal_answer(tries, draft, key=ENTROPY).body == struct.pack("<Iff", 9, 1.0, 0.0)
+    assert tries.seal(draft, key=ENTROPY).body == struct.pack("<Iff", 9, 1.0, 0.0)
 
 
 def test_live_noise_is_new_every_time(store: Interactions) -> None:
     learning = learning_of(**PAPER)
-    draft = draft_answer(learning, store, RANKER, is_last_call=False)
+    draft = learning.draft(store, RANKER, is_last_call=False)
     assert draft is not None
-    assert len({seal_answer(learning, draft, key=ENTROPY).body for _ in range(5)}) == 5
+    assert len({learning.seal(draft, key=ENTROPY).body for _ in range(5)}) == 5

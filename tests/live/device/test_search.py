@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from hushrank.learners.es import perturbation
-from hushrank.live.device.learning import Learning, draft_answer, make_learning
+from hushrank.live.device.learning import Learning
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.search import open_home, show_list
 from hushrank.live.device.store import SAMPLED, SORTED, STORE, Answer, Interactions, KeptRanker, Membership
 from hushrank.live.wire.agreement import as_json, make_agreement
@@ -76,7 +77,7 @@ def test_trials_alternate_between_the_directions(store: Interactions) -> None:
         scores = FEATURES.astype(np.float32) @ (PARAMS + direction * noise)
         assert shown.ranking.tolist() == np.argsort(-scores)[:2].tolist()
         store.finish(shown.number)
-    assert draft_answer(learning, store, ranker, is_last_call=False) is not None
+    assert learning.draft(store, ranker, is_last_call=False) is not None
     store.commit_answer(Answer(3, b"", 1.0, ""), [])
     after = show_list(learning, store, FEATURES)  # the round has its answer: by the ranker itself from now on
     store.finish(after.number)

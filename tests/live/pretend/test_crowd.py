@@ -15,7 +15,7 @@ from tiny_settings import N_FEATURES, tiny_dataset
 
 from hushrank.clicks.named import named_user
 from hushrank.live.device.client import Ending
-from hushrank.live.device.learning import make_learning
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError
 from hushrank.live.pretend.crowd import Pretence, RoundSeen, Scoreboard, key_of_people, pretend

@@ -13,18 +13,17 @@ from tiny_settings import N_FEATURES, tiny_dataset
 
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
-from hushrank.federation.evolution import evolve
 from hushrank.federation.local import learn
-from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation
-from hushrank.live.device.learning import MAX_AGE, Learning, draft_answer, make_learning, seal_answer
+from hushrank.live.device.learning import MAX_AGE, Learning
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.pretend import person as simulated
 from hushrank.live.pretend.person import Page, Person, draw_keys, open_page, search_enough
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.messages import encode_reward, encode_update
 from hushrank.live.wire.terms import key_of, server_step_of
-from hushrank.streams import Purpose, draw_bits, draw_normal, stream
+from hushrank.streams import Purpose, draw_normal, stream
 from hushrank.types import Client, PrivateReward
 
 QUERIES = tiny_dataset().folds[0].train
@@ -58,8 +57,7 @@ def some_ranker(learning: Learning, person: Person, round: int = 4) -> KeptRanke
     """Not the first one, and with the seed that the simulator would draw."""
     n_params = sum(part.size for part in learning.ranker.parameters)
     params = (0.3 * draw_normal(stream(person.key, 99), n_params)).astype(np.float32)
-    seed = int(draw_bits(stream(person.key, Purpose.SEED, round, person.id), 1)[0])
-    return KeptRanker(round, params, seed if learning.evolution else None)
+    return KeptRanker(round, params, learning.draw_seed(stream(person.key, Purpose.SEED, round, person.id)))
 
 
 def message_of_the_simulator(learning: Learning, person: Person, ranker: KeptRanker) -> tuple[bytes, float, float]:
@@ -74,10 +72,7 @@ def message_of_the_simulator(learning: Learning, person: Person, ranker: KeptRan
         server_step=server_step_of(agreement),
         k=agreement.k,
     )
-    if learning.protection is not None:
-        federation = protect(federation, learning.protection)
-    if learning.evolution is not None:
-        federation = evolve(federation, learning.evolution)
+    federation = learning.exchange.equip(federation)
     client = Client(person.id, agreement.interactions)
     learnt, quality = (federation.study or learn)(federation, ranker.params, client, key=person.key, round=ranker.round)
     message = federation.privatise(learnt, key=stream(person.key, Purpose.PRIVATISE, ranker.round, person.id))
@@ -86,9 +81,9 @@ def message_of_the_simulator(learning: Learning, person: Person, ranker: KeptRan
 
 
 def sealed(learning: Learning, person: Person, store: Interactions, ranker: KeptRanker) -> tuple[bytes, float]:
-    draft = draft_answer(learning, store, ranker, is_last_call=False)
+    draft = learning.draft(store, ranker, is_last_call=False)
     assert draft is not None
-    answer = seal_answer(learning, draft, key=stream(person.key, Purpose.PRIVATISE, ranker.round, person.id))
+    answer = learning.seal(draft, key=stream(person.key, Purpose.PRIVATISE, ranker.round, person.id))
     return answer.body, answer.weight
 
 
@@ -141,9 +136,9 @@ def test_freed_lists_are_learnt_from_before_the_person_searches_again(tmp_path: 
     with Interactions(tmp_path / "client.sqlite") as store:
         search_enough(person, learning, store, first)
         free = partial(store.find_free, policy="plackett-luce", oldest_round=0, limit=9)
-        draft = draft_answer(learning, store, first, is_last_call=False)
+        draft = learning.draft(store, first, is_last_call=False)
         assert draft is not None
-        store.commit_answer(seal_answer(learning, draft, key=person.key), draft.used)
+        store.commit_answer(learning.seal(draft, key=person.key), draft.used)
         assert not free()
         store.refuse(first.round, "late", frees=True)
         assert len(free()) == 4

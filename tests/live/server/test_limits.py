@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hushrank.federation.evolution import Evolution
-from hushrank.live.server.limits import RateLimit, check_body, check_weight, limits_of
+from hushrank.live.server.limits import RateLimit, check_weight, limits_of
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import Reason, RefusedError, encode_update
-from hushrank.live.wire.terms import protection_of
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.live.wire.bodies import RewardBody
+from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.terms import exchange_of
 from hushrank.streams import seed_key, stream
 from hushrank.types import DenseUpdate
 
@@ -27,7 +27,7 @@ def make(**settings: Any) -> Agreement:
 
 def refusal(agreement: Agreement, body: bytes, *, max_norm: float = 10.0) -> Reason:
     with pytest.raises(RefusedError) as refused:
-        check_body(limits_of(agreement, max_norm=max_norm), body)
+        limits_of(agreement, max_norm=max_norm).check(body)
     return refused.value.reason
 
 
@@ -39,22 +39,21 @@ def dense(*numbers: float) -> bytes:
 @pytest.mark.parametrize("settings", [SOUND, CLIENTS])
 def test_honest_updates_pass_however_far_they_were_clipped(settings: dict[str, Any], mechanism: str) -> None:
     agreement = make(**{**settings, "mechanism": mechanism, "n_features": 46})
-    protection, limits = protection_of(agreement), limits_of(agreement, max_norm=1.0)
-    assert isinstance(protection, NoisySum)
+    exchange, limits = exchange_of(agreement), limits_of(agreement, max_norm=1.0)
     for i in range(200):
         update = DenseUpdate(np.full(46, 9.0), 4)
-        check_body(limits, encode_update(protection.privatise(update, key=stream(seed_key(1), i))))
+        limits.check(limits.encode(exchange.privatise(update, key=stream(seed_key(1), i))))
 
 
 def test_a_norm_above_the_agreed_clipping_is_refused() -> None:
     assert refusal(make(**SOUND), dense(0.0708, 0.0708, 0, 0, 0, 0)) is Reason.norm  # L2 .1001 of .1
-    check_body(limits_of(make(**SOUND), max_norm=1.0), dense(0.06, 0.06, 0, 0, 0, 0))  # L2 .085
+    limits_of(make(**SOUND), max_norm=1.0).check(dense(0.06, 0.06, 0, 0, 0, 0))  # L2 .085
     assert refusal(make(**SOUND, mechanism="laplace"), dense(0.06, 0.06, 0, 0, 0, 0)) is Reason.norm  # L1 .12
     assert refusal(make(**CLIENTS), dense(5, 0, 0, 0, 0, 0)) is Reason.norm
 
 
 def test_without_clipping_the_operator_bounds_the_norm() -> None:
-    check_body(limits_of(make(), max_norm=5.0), dense(3, 4, 0, 0, 0, 0))
+    limits_of(make(), max_norm=5.0).check(dense(3, 4, 0, 0, 0, 0))
     assert refusal(make(), dense(3, 4.01, 0, 0, 0, 0), max_norm=5.0) is Reason.norm
     paper = make(privacy="paper", epsilon=1.2, n_clients=3)
     assert refusal(paper, dense(3, 4.01, 0, 0, 0, 0), max_norm=5.0) is Reason.norm
@@ -68,12 +67,13 @@ def test_other_shapes_and_numbers_are_refused() -> None:
 
 def test_rewards_have_their_length_and_range() -> None:
     both, one = make(method="foltr-es"), make(method="foltr-es", antithetic=False)
-    check_body(limits_of(both, max_norm=1.0), struct.pack("<Iff", 1, 0.0, 1.0))
+    limits_of(both, max_norm=1.0).check(struct.pack("<Iff", 1, 0.0, 1.0))
     assert refusal(both, struct.pack("<If", 1, 0.5)) is Reason.shape
     assert refusal(one, struct.pack("<Iff", 1, 0.5, 0.5)) is Reason.shape
     assert refusal(one, struct.pack("<If", 1, 1.5)) is Reason.reward
     assert refusal(one, struct.pack("<If", 1, np.nan)) is Reason.not_finite
-    assert limits_of(both, max_norm=1.0).rewards == (Evolution().finite.values[0], Evolution().finite.values[-1])
+    limits, values = limits_of(both, max_norm=1.0), Evolution().finite.values
+    assert isinstance(limits, RewardBody) and (limits.low, limits.high) == (values[0], values[-1])
 
 
 @pytest.mark.parametrize(("header", "weight"), [("1", 1), ("4", 4)])

@@ -11,13 +11,11 @@ from tiny_settings import N_FEATURES, random_queries
 
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
-from hushrank.federation.evolution import evolve
-from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation, run_round
 from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.messages import encode_reward, encode_update
-from hushrank.live.wire.terms import evolution_of, key_of, protection_of, ranker_of, server_step_of
+from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, server_step_of
 from hushrank.types import Array, PrivateReward
 
 N_CLIENTS = 5
@@ -50,9 +48,7 @@ def make_federation(agreement: Agreement) -> Federation:
         learning_rate=agreement.learning_rate,
         server_step=server_step_of(agreement),
     )
-    protection, evolution = protection_of(agreement), evolution_of(agreement)
-    federation = federation if protection is None else protect(federation, protection)
-    return federation if evolution is None else evolve(federation, evolution)
+    return exchange_of(agreement).equip(federation)
 
 
 def listen(federation: Federation, heard: list[Body]) -> Federation:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushrank.live.wire.agreement import KEYS, Agreement, as_json, canonical, make_agreement, parse_agreement
+from hushrank.live.wire.terms import exchange_of
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
 SOUND: dict[str, Any] = {"privacy": "sound", "epsilon": 8, "n_clients": 20}
@@ -78,7 +79,7 @@ def test_a_wanted_epsilon_is_kept_with_little_to_spare(epsilon: float, rounds: i
 @pytest.mark.parametrize("settings", CHOICES)
 def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None:
     agreement = make(**settings)
-    assert agreement.counts_alike == (agreement.is_evolution or agreement.privacy == "sound")
+    assert exchange_of(agreement).protection.counts_alike == (agreement.is_evolution or agreement.privacy == "sound")
     assert agreement.is_seeded == ("seed" in settings)
 
 

@@ -9,21 +9,22 @@ import pytest
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.terms import (
     SEEDED,
     count_params,
-    evolution_of,
+    exchange_of,
     guarantee_of,
     key_of,
     price_of,
-    protection_of,
     ranker_of,
     server_step_of,
     total_epsilon_of,
 )
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.none import OpenUpdates
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -37,7 +38,7 @@ def make(**settings: Any) -> Agreement:
 def test_a_plain_federation_has_a_linear_ranker_and_no_protection() -> None:
     agreement = make()
     assert ranker_of(agreement) == LinearRanker(46) and count_params(agreement) == 46
-    assert evolution_of(agreement) is None and protection_of(agreement) is None
+    assert exchange_of(agreement) == UpdateExchange(OpenUpdates())
     assert server_step_of(agreement) == ServerStep("sgd", 1.0)
     assert server_step_of(make(server_fade=True, rounds=7)) == ServerStep("sgd", 1.0, fade=7)
     assert price_of(agreement) is None and total_epsilon_of(agreement) is None
@@ -52,7 +53,7 @@ def test_a_network_has_as_many_parameters_as_its_parts() -> None:
 def test_an_evolution_strategy_pays_for_every_interaction() -> None:
     """MaxRR@10 has 11 values: epsilon = ln(.9 * 10 / .1) = ln 90 of each of 4 interactions in each of 250 rounds."""
     agreement = make(method="foltr-es")
-    assert evolution_of(agreement) == Evolution("MaxRR", 0.01, True, 0.9) and protection_of(agreement) is None
+    assert exchange_of(agreement) == Evolution("MaxRR", 0.01, True, 0.9)
     price = price_of(agreement)
     assert price is not None and price.ratio == pytest.approx(math.log(90)) and price.times == 4
     assert total_epsilon_of(agreement) == pytest.approx(math.log(90) * 4 * 250)
@@ -62,7 +63,7 @@ def test_an_evolution_strategy_pays_for_every_interaction() -> None:
 
 def test_published_noise_costs_what_it_costs() -> None:
     agreement = make(privacy="paper", epsilon=1.2, n_clients=20)
-    assert protection_of(agreement) == PaperNoise(1.2, 3.0, 20)
+    assert exchange_of(agreement).protection == PaperNoise(1.2, 3.0, 20)
     assert price_of(agreement) == PaperNoise(1.2, 3.0, 20).spend(46)
     assert "as published, epsilon 1.2" in guarantee_of(agreement)
 
@@ -70,7 +71,7 @@ def test_published_noise_costs_what_it_costs() -> None:
 def test_sound_noise_is_accounted_over_all_rounds() -> None:
     """Laplace noise of 4 clip norms costs pure epsilon 1/4 a round, 25 in 100 rounds."""
     agreement = make(privacy="sound", mechanism="laplace", noise_multiplier=4, n_clients=20)
-    assert protection_of(agreement) == SoundLaplace(0.1, 4.0)
+    assert exchange_of(agreement).protection == SoundLaplace(0.1, 4.0)
     assert price_of(agreement) == Spend("laplace", 0.25) and total_epsilon_of(agreement) == pytest.approx(25.0)
     assert "over all 100 rounds: epsilon 25" in guarantee_of(agreement)
     assert "not against the server" in guarantee_of(agreement)
@@ -79,7 +80,7 @@ def test_sound_noise_is_accounted_over_all_rounds() -> None:
 def test_noise_of_clients_is_divided_among_the_honest() -> None:
     settings: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 2, "n_clients": 20, "placement": "clients"}
     agreement = make(**settings, n_honest=10)
-    assert protection_of(agreement) == SoundGaussian(0.1, 2.0, "clients", 10)
+    assert exchange_of(agreement).protection == SoundGaussian(0.1, 2.0, "clients", 10)
     assert "as long as 10 clients add their noise honestly" in guarantee_of(agreement)
     with pytest.raises(ValueError, match="n_honest is None, must be at least 1"):
         guarantee_of(make(**settings))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from hushrank.live.device.learning import Draft, Learning, draft_answer, seal_answer
+from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, leave_federation
 from hushrank.live.device.store import REFUSED, SENT, WAITING, Answer, Interactions, KeptRanker
 from hushrank.live.device.transport import Reply, Transport, parse_json
@@ -42,7 +42,7 @@ from hushrank.live.wire.messages import (
 from hushrank.live.wire.terms import count_params
 from hushrank.privacy.ledger import BudgetSpentError, Ledger, compare_length, read_ledger, reserve_round
 from hushrank.rankers.named import unpack_ranker
-from hushrank.streams import ENTROPY, Purpose, draw_bits, stream
+from hushrank.streams import ENTROPY, Purpose, stream
 from hushrank.types import Array
 
 WAIT_S = 30  # for news of a round
@@ -132,7 +132,7 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
     if draft is None:
         return False
     pay(member, draft)
-    answer = seal_answer(member.learning, draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
+    answer = member.learning.seal(draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
     member.store.commit_answer(answer, draft.used)
     member.store.forget_before(round - member.keep_rounds)
     return upload(member, answer, n_lists=len(draft.used))
@@ -149,9 +149,7 @@ def fetch_ranker(member: Participant, round: int) -> KeptRanker | None:
         if error.reason is Reason.round:
             return None
         raise
-    seed = None
-    if member.learning.evolution is not None:
-        seed = int(draw_bits(stream(member.key, Purpose.SEED, round, member.id), 1)[0])
+    seed = member.learning.draw_seed(stream(member.key, Purpose.SEED, round, member.id))
     return member.store.keep_ranker(replace(found, seed=seed))
 
 
@@ -180,7 +178,7 @@ def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | No
     last_call = math.inf if closes_in_s is None else time.monotonic() + _LAST_CALL * closes_in_s
     while True:
         left_s = last_call - time.monotonic()
-        draft = draft_answer(member.learning, member.store, ranker, is_last_call=left_s <= 0)
+        draft = member.learning.draft(member.store, ranker, is_last_call=left_s <= 0)
         if draft is not None or not waits:
             return draft
         wait_s = LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
@@ -200,7 +198,7 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
     """Whether the server counts it. Sending the same bytes again after a lost answer changes nothing."""
     agreement = member.learning.agreement
     headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
-    if not agreement.counts_alike:
+    if not member.learning.exchange.protection.counts_alike:
         headers[WEIGHT_HEADER] = f"{answer.weight:.0f}"
     path = UPDATE.format(round=answer.round)
     reason: str | None = None

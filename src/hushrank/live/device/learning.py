@@ -4,52 +4,31 @@ Gradients (fpdgd): the newest lists that no answer has used, step by step from t
 A list was shown by some ranker of the past, so rho comes from the scores logged with it, the pair gradient from today's
 weights, and the whole is multiplied by how much likelier today's ranker would show that list, at most `MAX_WEIGHT`.
 Lists of rankers more than `MAX_AGE` rounds old are left out. On lists of the very weights that learn, it is PDGD.
-
-Evolution strategies (foltr-es): only lists shown under this device's own perturbation of this round say anything about
-it. Lists of other rounds are left out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from hushrank.federation.evolution import Evolution
-from hushrank.federation.protection import Protection
+from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.learners.logged import rescored_pdgd_gradient
-from hushrank.live.device.store import SAMPLED, SORTED, Answer, Impression, Interactions, KeptRanker
+from hushrank.live.device.store import SAMPLED, Answer, Impression, Interactions, KeptRanker
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import encode_reward, encode_update
-from hushrank.live.wire.terms import evolution_of, price_of, protection_of, ranker_of
-from hushrank.privacy.clipping import clip_weights
-from hushrank.privacy.laplace import PaperNoise
-from hushrank.privacy.none import send_openly
+from hushrank.live.wire.bodies import BodyFormat
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
+from hushrank.rankers.policy import sample_ranking
+from hushrank.streams import ENTROPY, draw_uniform
 from hushrank.types import Array, DenseUpdate, SeedReward
 
 MAX_AGE = 10  # rounds. Why: nothing is lost up to twice that (docs/live_client.md), and people's data may move faster
 MAX_WEIGHT = 2.0  # Why: more lets single lists decide, less throws away what was seen
 Numbered: TypeAlias = tuple[int, Impression]
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """How a client of a federation learns: the agreement's stages, made once."""
-
-    agreement: Agreement
-    ranker: LinearRanker | MlpRanker
-    evolution: Evolution | None  # None: by gradients
-    protection: Protection | None
-    price: Spend | None  # of one answer from as many lists as agreed
-
-    @property
-    def directions(self) -> tuple[int, ...]:
-        """In which a perturbation is tried."""
-        return (1, -1) if self.agreement.antithetic else (1,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +41,106 @@ class Draft:
     price: Spend | None  # of the answer; None: nothing is promised
 
 
-def make_learning(agreement: Agreement) -> Learning:
-    protection = protection_of(agreement)
-    return Learning(agreement, ranker_of(agreement), evolution_of(agreement), protection, price_of(agreement))
+class Progress(NamedTuple):
+    """How far a round's searches have come."""
+
+    n_lists: int  # that the round's answer would use
+    params: Array  # [n_params] the weights that show the next list
 
 
-def draft_answer(learning: Learning, store: Interactions, ranker: KeptRanker, *, is_last_call: bool) -> Draft | None:
-    """What the store tells about this round's ranker; None: nothing yet, or not enough unless it is the last call."""
-    if learning.evolution is not None:
-        return _draft_rewards(learning, learning.evolution, store, ranker, is_last_call=is_last_call)
-    found = store.find_free(policy=SAMPLED, oldest_round=ranker.round - MAX_AGE, limit=learning.agreement.interactions)
-    if not found and learning.protection is None:
+@dataclass(frozen=True, slots=True)
+class Learning(ABC):
+    """How a client of a federation learns: the agreement's stages, made once, as its exchange needs them."""
+
+    agreement: Agreement
+    ranker: LinearRanker | MlpRanker
+    exchange: Exchange
+    body: BodyFormat  # of an answer
+    price: Spend | None  # of one answer from as many lists as agreed
+
+    @abstractmethod
+    def draft(self, store: Interactions, ranker: KeptRanker, *, is_last_call: bool) -> Draft | None:
+        """What the store tells about this round's ranker; None: nothing yet, or not enough unless it is the last
+        call."""
+
+    @abstractmethod
+    def show(self, store: Interactions, ranker: KeptRanker, features: Array) -> Impression:
+        """The list for a person who searches now, not yet clicked; features [n, n_features]."""
+
+    @abstractmethod
+    def show_next(
+        self, ranker: KeptRanker, params: Array, features: Array, *, interaction: int, uniforms: Array
+    ) -> Impression:
+        """The list of a round's interaction, not yet clicked, as the simulator would show it; uniforms [n]."""
+
+    @abstractmethod
+    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
+        """What the store has for this round's answer already."""
+
+    @abstractmethod
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+        """After one more list."""
+
+    def draw_seed(self, key: Array) -> int | None:
+        """Of this device's perturbation in a round; None: there is none."""
+        del key
         return None
-    update = learn_update(learning, ranker.params, [impression for _, impression in found])
-    return Draft(ranker.round, update, tuple(number for number, _ in found), learning.price)
+
+    def seal(self, draft: Draft, *, key: Array) -> Answer:
+        """The bytes that may leave the device. key: the operating system's entropy, or a simulator's stream."""
+        message = self.exchange.privatise(draft.raw, key=key)
+        return Answer(draft.round, self.body.encode(message), message.weight, message.guarantee)
 
 
-def learn_update(learning: Learning, params: Array, impressions: list[Impression]) -> DenseUpdate:
+@dataclass(frozen=True, slots=True)
+class GradientLearning(Learning):
+    """By gradients, from lists that were sampled."""
+
+    exchange: UpdateExchange
+
+    def find(self, store: Interactions, ranker: KeptRanker) -> list[Numbered]:
+        """The lists that an answer would use, in the order they were shown."""
+        oldest = ranker.round - MAX_AGE
+        return store.find_free(policy=SAMPLED, oldest_round=oldest, limit=self.agreement.interactions)
+
+    def draft(self, store: Interactions, ranker: KeptRanker, *, is_last_call: bool) -> Draft | None:
+        del is_last_call
+        found = self.find(store, ranker)
+        if not found and not self.exchange.protection.answers_always:
+            return None
+        update = learn_update(self, ranker.params, [impression for _, impression in found])
+        return Draft(ranker.round, update, tuple(number for number, _ in found), self.price)
+
+    def show(self, store: Interactions, ranker: KeptRanker, features: Array) -> Impression:
+        del store
+        uniforms = draw_uniform(ENTROPY, len(features))
+        return self.show_next(ranker, ranker.params, features, interaction=0, uniforms=uniforms)
+
+    def show_next(
+        self, ranker: KeptRanker, params: Array, features: Array, *, interaction: int, uniforms: Array
+    ) -> Impression:
+        """A Plackett-Luce list of these weights' scores: what PDGD learns from."""
+        del interaction
+        scores = self.ranker.score(params, features)
+        ranking = sample_ranking(scores, uniforms, k=self.agreement.k)
+        return Impression(ranker.round, features, scores, ranking, np.zeros(len(ranking), bool), SAMPLED)
+
+    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
+        found, local = self.find(store, ranker), ranker.params
+        for _, impression in found:
+            local = take_step(self, local, impression)
+        return Progress(len(found), local)
+
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+        """As `round.learn`: each list is shown by the weights that the lists before it have moved."""
+        found = self.find(store, ranker)
+        return Progress(len(found), take_step(self, progress.params, found[-1][1]))
+
+
+def learn_update(learning: GradientLearning, params: Array, impressions: list[Impression]) -> DenseUpdate:
     """One step for each list, in the order they were shown [fpdgd, Algorithm 1].
 
-    Under protection who saw nothing answers too, with nothing and weight 1: a sound sum must not tell who is silent,
-    and the published noise adds up only if everybody sends a share.
+    Who saw nothing and answers all the same sends nothing, with weight 1.
     """
     local = params
     for impression in impressions:
@@ -90,7 +148,7 @@ def learn_update(learning: Learning, params: Array, impressions: list[Impression
     return DenseUpdate(local - params, max(len(impressions), 1))
 
 
-def take_step(learning: Learning, local: Array, impression: Impression) -> Array:
+def take_step(learning: GradientLearning, local: Array, impression: Impression) -> Array:
     """[n_params] the weights after one list."""
     gradient = rescored_pdgd_gradient(
         learning.ranker,
@@ -101,42 +159,4 @@ def take_step(learning: Learning, local: Array, impression: Impression) -> Array
         impression.is_clicked,
         max_weight=MAX_WEIGHT,
     )
-    local = local + learning.agreement.learning_rate * gradient
-    if isinstance(learning.protection, PaperNoise):
-        return clip_weights(local, learning.protection.weight_norm)
-    return local
-
-
-def _draft_rewards(
-    learning: Learning, evolution: Evolution, store: Interactions, ranker: KeptRanker, *, is_last_call: bool
-) -> Draft | None:
-    """Equally many lists of each direction."""
-    wanted = learning.agreement.interactions // len(learning.directions)
-    found = [
-        store.find_free(policy=SORTED, oldest_round=ranker.round, limit=wanted, seed=ranker.seed, direction=direction)
-        for direction in learning.directions
-    ]
-    n = min(map(len, found))
-    if ranker.seed is None or n == 0 or (n < wanted and not is_last_call):
-        return None
-    rewards = np.array([[read_reward(evolution, impression) for _, impression in lists[:n]] for lists in found])
-    used = tuple(number for lists in found for number, _ in lists[:n])
-    price = None if learning.price is None else replace(learning.price, times=len(used))
-    return Draft(ranker.round, SeedReward(ranker.seed, rewards), used, price)
-
-
-def read_reward(evolution: Evolution, impression: Impression) -> float:
-    """From clicks alone: nobody knows the grades of a person's documents."""
-    unknown = np.zeros(len(impression.ranking))
-    return evolution.finite(unknown, impression.is_clicked, unknown)
-
-
-def seal_answer(learning: Learning, draft: Draft, *, key: Array) -> Answer:
-    """The bytes that may leave the device. key: the operating system's entropy, or a simulator's stream."""
-    if isinstance(draft.raw, SeedReward):
-        assert learning.evolution is not None
-        reward = learning.evolution.privatise(draft.raw, key=key)
-        return Answer(draft.round, encode_reward(reward), 1.0, reward.guarantee)
-    privatise = send_openly if learning.protection is None else learning.protection.privatise
-    update = privatise(draft.raw, key=key)
-    return Answer(draft.round, encode_update(update), update.weight, update.guarantee)
+    return learning.exchange.protection.limit_weights(local + learning.agreement.learning_rate * gradient)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.live.device.client import Ending, Listeners, Participant, take_part
-from hushrank.live.device.learning import make_learning
 from hushrank.live.device.membership import at_work, join_federation, leave_federation, open_account
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, Transport
 

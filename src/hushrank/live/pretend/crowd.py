@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import fmean
 
 from hushrank.live.device.client import Ending, Listeners, Participant, ask_ranker, take_part
-from hushrank.live.device.learning import Learning, make_learning
+from hushrank.live.device.learning import Learning
 from hushrank.live.device.membership import at_work, join_federation, open_account
+from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.pretend.person import Person, search_enough

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushrank.learners.es import directions
-from hushrank.live.device.learning import MAX_AGE, Learning, take_step
-from hushrank.live.device.search import sample_list, sort_list
-from hushrank.live.device.store import SAMPLED, Impression, Interactions, KeptRanker
+from hushrank.live.device.learning import Learning
+from hushrank.live.device.store import Impression, Interactions, KeptRanker
 from hushrank.metrics.ndcg import ndcg
 from hushrank.streams import Purpose, draw_below, draw_uniform, fold_in
 from hushrank.types import Array, QuerySet, User
@@ -47,42 +45,15 @@ class Page:
 
 def search_enough(person: Person, learning: Learning, store: Interactions, ranker: KeptRanker) -> list[float]:
     """Search until the store has as many lists as an answer uses; nDCG@k of each list that was shown."""
-    if learning.evolution is not None:
-        return _try_directions(person, learning, store, ranker)
-    return _search_and_learn(person, learning, store, ranker)
-
-
-def _search_and_learn(person: Person, learning: Learning, store: Interactions, ranker: KeptRanker) -> list[float]:
-    """As `round.learn`: each list is shown by the weights that the lists before it have moved."""
     seen, wanted = list[float](), learning.agreement.interactions
-
-    def find() -> list[Impression]:
-        found = store.find_free(policy=SAMPLED, oldest_round=ranker.round - MAX_AGE, limit=wanted)
-        return [impression for _, impression in found]
-
-    local = ranker.params
-    for impression in (lists := find()):
-        local = take_step(learning, local, impression)
-    keys = draw_keys(person, ranker.round, wanted)
-    while len(lists) < wanted:
-        page = open_page(person, keys[store.count_shown(round=ranker.round)])
-        draws = page.draws(Purpose.SHOW, len(page.features))
-        shown = sample_list(learning, ranker.round, local, page.features, draws)
-        seen.append(_click_and_keep(person, store, shown, page, k=learning.agreement.k))
-        lists = find()
-        local = take_step(learning, local, lists[-1])
-    return seen
-
-
-def _try_directions(person: Person, learning: Learning, store: Interactions, ranker: KeptRanker) -> list[float]:
-    """As `es_learn`: the first half of the lists by params + noise, the second by params - noise."""
-    assert learning.evolution is not None
-    signs = directions(learning.agreement.interactions, antithetic=learning.evolution.antithetic)
-    keys, seen = draw_keys(person, ranker.round, len(signs)), list[float]()
-    for interaction in range(store.count_shown(round=ranker.round), len(signs)):
+    progress, keys = learning.begin(store, ranker), draw_keys(person, ranker.round, wanted)
+    while progress.n_lists < wanted:
+        interaction = store.count_shown(round=ranker.round)
         page = open_page(person, keys[interaction])
-        shown = sort_list(learning, ranker, page.features, direction=int(signs[interaction]))
+        draws = page.draws(Purpose.SHOW, len(page.features))
+        shown = learning.show_next(ranker, progress.params, page.features, interaction=interaction, uniforms=draws)
         seen.append(_click_and_keep(person, store, shown, page, k=learning.agreement.k))
+        progress = learning.advance(store, ranker, progress)
     return seen
 
 

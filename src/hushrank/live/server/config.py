@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from hushrank.federation.protection import quorum_of
 from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.messages import MOST_WAIT_S
-from hushrank.live.wire.terms import protection_of
-from hushrank.privacy.laplace import PaperNoise
+from hushrank.live.wire.terms import exchange_of
 
 FILE = "server.toml"
 
@@ -122,17 +120,15 @@ def _as_toml(value: object) -> str:
 
 def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
     """When rounds open and close; refuses a server that would break what was agreed."""
-    protection, n_clients = protection_of(agreement), agreement.n_clients
-    quorum = config.quorum
-    least = protection.n_clients if isinstance(protection, PaperNoise) else quorum_of(protection).least
+    protection, n_clients = exchange_of(agreement).protection, agreement.n_clients
+    quorum, least = config.quorum, protection.quorum().least
     if quorum is not None and quorum < least:
         raise ValueError(f"quorum is {quorum}, but the agreement needs {least} answers: less noise would arrive.")
     if config.cohort is not None and n_clients is not None and config.cohort != n_clients:
         raise ValueError(f"cohort is {config.cohort}, but the agreement says n_clients={n_clients}: leave cohort out.")
-    usual = 1 if n_clients is None else n_clients if agreement.privacy == "paper" else -(-n_clients // 2)
     return RoundRules(
         quorum=least if quorum is None else quorum,
-        min_clients=config.min_clients or usual,
+        min_clients=config.min_clients or protection.fewest_awake(n_clients),
         cohort=config.cohort or n_clients,
         deadline_s=config.deadline_s,
         pause_s=config.pause_s,

@@ -3,65 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-import numpy as np
 
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import Reason, RefusedError, decode_reward, decode_update
-from hushrank.live.wire.terms import count_params, evolution_of, protection_of
-from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.noisy_sum import NoisySum, Placement
-from hushrank.types import Array
-
-_ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
-_UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
+from hushrank.live.wire.bodies import BodyFormat, body_of
+from hushrank.live.wire.messages import Reason, RefusedError
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """What every body of a federation must keep to."""
-
-    n_bytes: tuple[int, ...]  # lengths that are right
-    n_params: int
-    norm_order: int  # 1 or 2
-    most_norm: float
-    most_weight: int  # 1: every client counts alike
-    rewards: tuple[float, float] | None  # lowest and highest, of an evolution strategy
-
-    @property
-    def most_bytes(self) -> int:
-        return max(self.n_bytes)
-
-
-def limits_of(agreement: Agreement, *, max_norm: float) -> BodyLimits:
+def limits_of(agreement: Agreement, *, max_norm: float) -> BodyFormat:
     """max_norm: of an update that no clipping bounds (privacy none or paper)."""
-    n_params, evolution, protection = count_params(agreement), evolution_of(agreement), protection_of(agreement)
-    if evolution is not None:
-        ends = evolution.finite.values[0], evolution.finite.values[-1]
-        return BodyLimits((12 if evolution.antithetic else 8,), n_params, 2, math.inf, 1, ends)
-    weight = 1 if agreement.counts_alike else agreement.interactions
-    if not isinstance(protection, NoisySum):
-        return BodyLimits((4 * n_params,), n_params, 2, max_norm, weight, None)
-    norm = _ROUNDING * (protection.clip_norm + most_noise(protection, n_params))
-    return BodyLimits((4 * n_params,), n_params, protection.norm_order, norm, weight, None)
+    return body_of(agreement, max_norm=max_norm)
 
 
-def most_noise(protection: NoisySum, n_params: int) -> float:
-    """The norm that an honest client's share of the noise practically never exceeds.
-
-    Gaussian: |z| <= sqrt(n) + sqrt(2 t) except with probability e^-t. Laplace: the L1 norm of n differences of
-    Gamma(1/h) numbers is at most a Gamma(2 n / h) number, and that is at most k + sqrt(2 k t) + t, k = 2 n / h.
-    """
-    if protection.placement == Placement.server or protection.n_honest is None:
-        return 0.0
-    if isinstance(protection, SoundGaussian):
-        return protection.scale / math.sqrt(protection.n_honest) * (math.sqrt(n_params) + math.sqrt(2 * _UNLIKELY))
-    k = 2 * n_params / protection.n_honest
-    return protection.scale * (k + math.sqrt(2 * k * _UNLIKELY) + _UNLIKELY)
-
-
-def check_weight(limits: BodyLimits, header: str | None) -> int:
+def check_weight(limits: BodyFormat, header: str | None) -> int:
     """The weight of an update from its header; without one, 1 where every client counts alike."""
     text = header if header is not None else "1" if limits.most_weight == 1 else ""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= limits.most_weight):
@@ -70,25 +23,6 @@ def check_weight(limits: BodyLimits, header: str | None) -> int:
             f"the weight must be a whole number from 1 to {limits.most_weight}: the searches it was learnt from.",
         )
     return int(text)
-
-
-def check_body(limits: BodyLimits, body: bytes) -> None:
-    """Refuse a body that cannot be an honest client's, without saying what is in it."""
-    if limits.rewards is not None:
-        if len(body) not in limits.n_bytes:
-            raise RefusedError(Reason.shape, f"the body has {len(body)} bytes, must have {limits.n_bytes[0]}.")
-        decode_reward(body, low=limits.rewards[0], high=limits.rewards[1])
-        return
-    delta = decode_update(body, n_params=limits.n_params).astype(np.float64)
-    if _norm(delta, limits.norm_order) > limits.most_norm:
-        raise RefusedError(
-            Reason.norm, f"the update's L{limits.norm_order} norm is above {limits.most_norm:.6g}, the most allowed."
-        )
-
-
-def _norm(delta: Array, order: int) -> float:
-    """Why not linalg.norm: for short vectors this is quicker, and it does not hand over to another thread."""
-    return float(np.abs(delta).sum()) if order == 1 else math.sqrt(float((delta * delta).sum()))
 
 
 class RateLimit:

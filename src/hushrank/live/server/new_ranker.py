@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.aggregation.mean import mean_aggregate
 from hushrank.federation.state import OPTIMISER, part_of, with_owner
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import ReceivedUpdate, decode_reward, decode_update
-from hushrank.live.wire.terms import count_params, evolution_of, key_of, protection_of, ranker_of, server_step_of
-from hushrank.privacy.noisy_sum import NoisySum
+from hushrank.live.wire.bodies import body_of
+from hushrank.live.wire.terms import count_params, exchange_of, key_of, ranker_of, server_step_of
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
 from hushrank.types import Array, NamedArrays
 
@@ -36,7 +34,7 @@ def draws_of(agreement: Agreement) -> Array:
 def first_ranker(agreement: Agreement) -> tuple[Array, NamedArrays]:
     """[n_params] float32 what everybody starts with, and the server's empty memory."""
     n_params = count_params(agreement)
-    if agreement.is_evolution:  # [foltr-es] starts both rankers at zero
+    if exchange_of(agreement).starts_at_zero:
         params = np.zeros(n_params, np.float32)
     else:
         normals = draw_normal(stream(draws_of(agreement), Purpose.INITIAL), n_params)
@@ -55,13 +53,8 @@ def next_ranker(
 
 def combine_bodies(agreement: Agreement, bodies: Sequence[Body], *, round: int) -> Array:
     """[n_params] one update of all."""
-    n_params, evolution, protection = count_params(agreement), evolution_of(agreement), protection_of(agreement)
-    key = stream(draws_of(agreement), Purpose.SERVER_NOISE, round)
-    if evolution is not None:
-        values = evolution.finite.values
-        rewards = [decode_reward(body.content, low=values[0], high=values[-1]) for body in bodies]
-        return evolution.combine(rewards, n_params=n_params, key=key)
-    updates = [ReceivedUpdate(decode_update(body.content, n_params=n_params), body.weight) for body in bodies]
-    if isinstance(protection, NoisySum):
-        return protection.combine(updates, n_params=n_params, cohort=float(agreement.n_clients or 0), key=key)
-    return mean_aggregate(updates, n_params=n_params)
+    exchange, key = exchange_of(agreement), stream(draws_of(agreement), Purpose.SERVER_NOISE, round)
+    format = body_of(agreement, exchange=exchange)
+    messages = [format.decode(body.content, weight=body.weight) for body in bodies]
+    cohort = float(agreement.n_clients or 0)
+    return exchange.combine(messages, n_params=count_params(agreement), cohort=cohort, key=key)

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.coordinator import Caller, Coordinator
 from hushrank.live.server.counters import as_text
-from hushrank.live.server.limits import RateLimit, check_body, check_weight
+from hushrank.live.server.limits import RateLimit, check_weight
 from hushrank.live.server.requests import Request, Response
 from hushrank.live.server.store import hash_secret
 from hushrank.live.wire import messages
@@ -157,8 +157,8 @@ class Routes:
             raise RefusedError(Reason.agreement, "this federation has another agreement than the client.")
         weight = check_weight(limits, request.header(_WEIGHT))
         number = _whole(request.scope["path"][len(_BEFORE_ROUND) : -len(_AFTER_ROUND)], "round")
-        body = await request.body(most=limits.most_bytes, within_s=self._body_timeout_s)
-        check_body(limits, body)
+        body = await request.body(most=limits.n_bytes, within_s=self._body_timeout_s)
+        limits.check(body)
         is_again = await self._federation.take_update(caller, number, weight, body)
         return _AGAIN if is_again else _ACCEPTED
 

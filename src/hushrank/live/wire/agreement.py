@@ -16,7 +16,7 @@ from typing import Any
 
 from hushrank.aggregation.server_step import DEFAULT_RATES
 from hushrank.privacy.named import MODES, published_sensitivity
-from hushrank.privacy.noisy_sum import Placement
+from hushrank.privacy.placement import Placement
 from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
 
 METHODS = ("fpdgd", "foltr-es")
@@ -69,11 +69,6 @@ class Agreement:
     @property
     def is_evolution(self) -> bool:
         return self.method == "foltr-es"
-
-    @property
-    def counts_alike(self) -> bool:
-        """Whether every message weighs 1, however often its client searched."""
-        return self.is_evolution or self.privacy == "sound"
 
     @property
     def digest(self) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.federation.evolution import Evolution
-from hushrank.federation.protection import Protection
+from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.live.wire.agreement import Agreement
-from hushrank.privacy.accounting import Account, Training, describe_account
-from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.laplace import PaperNoise, SoundLaplace
-from hushrank.privacy.none import GUARANTEE as NOTHING
-from hushrank.privacy.randomised_response import describe_guarantee, epsilon_bound
+from hushrank.privacy.named import make_protection
+from hushrank.privacy.protection import Exposure
 from hushrank.privacy.renyi import Spend, composed_epsilon
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -40,21 +39,28 @@ def server_step_of(agreement: Agreement) -> ServerStep:
     return ServerStep(agreement.server_optimiser, agreement.server_rate, fade)
 
 
-def evolution_of(agreement: Agreement) -> Evolution | None:
-    """How clients try, judge and answer; None: they learn by gradients."""
-    if agreement.reward is None or agreement.sigma is None or agreement.antithetic is None or agreement.p is None:
-        return None
-    return Evolution(agreement.reward, agreement.sigma, agreement.antithetic, agreement.p, k=agreement.k)
+def exchange_of(agreement: Agreement) -> Exchange:
+    """What clients send, and what protects it."""
+    if agreement.is_evolution:
+        return evolution_of(agreement)
+    return UpdateExchange(make_protection(asdict(agreement), exposure_of(agreement)))
 
 
-def protection_of(agreement: Agreement) -> Protection | None:
-    """The mechanism on updates; None: there is none, or they are an evolution strategy's (whose rewards have p)."""
-    if agreement.epsilon is not None and agreement.sensitivity is not None and agreement.n_clients is not None:
-        return PaperNoise(agreement.epsilon, agreement.sensitivity, agreement.n_clients)
-    if agreement.clip_norm is None or agreement.noise_multiplier is None or agreement.placement is None:
-        return None
-    made = SoundGaussian if agreement.mechanism == "gaussian" else SoundLaplace
-    return made(agreement.clip_norm, agreement.noise_multiplier, agreement.placement, agreement.n_honest)
+def evolution_of(agreement: Agreement) -> Evolution:
+    """How the clients of an evolution strategy try, judge and answer."""
+    chosen = {key: getattr(agreement, key) for key in ("reward", "sigma", "antithetic", "p")}
+    return Evolution(**chosen, k=agreement.k)
+
+
+def exposure_of(agreement: Agreement) -> Exposure:
+    """How often a client is seen, among how many; every round counts in full: the server knows whom it asked."""
+    return Exposure(
+        n_params=count_params(agreement),
+        cohort=agreement.n_clients or 1,
+        interactions=agreement.interactions,
+        rounds=agreement.rounds,
+        delta=agreement.delta,
+    )
 
 
 def key_of(agreement: Agreement) -> Array:
@@ -66,14 +72,7 @@ def key_of(agreement: Agreement) -> Array:
 
 def price_of(agreement: Agreement) -> Spend | None:
     """What one answer costs a client; None: nothing is promised, so no account is kept."""
-    evolution, protection = evolution_of(agreement), protection_of(agreement)
-    if evolution is not None and evolution.p < 1:
-        return Spend("pure", epsilon_bound(evolution.p, len(evolution.finite.values)), times=agreement.interactions)
-    if isinstance(protection, PaperNoise):
-        return protection.spend(count_params(agreement))
-    if protection is not None and protection.noise_multiplier > 0:
-        return protection.spend()
-    return None
+    return exchange_of(agreement).protection.price(exposure_of(agreement))
 
 
 def total_epsilon_of(agreement: Agreement) -> float | None:
@@ -81,29 +80,10 @@ def total_epsilon_of(agreement: Agreement) -> float | None:
     price = price_of(agreement)
     if price is None or agreement.rounds is None:
         return None
-    return composed_epsilon(
-        [Spend(price.mechanism, price.ratio, price.times * agreement.rounds)], delta=agreement.delta
-    )
+    return composed_epsilon([replace(price, times=price.times * agreement.rounds)], delta=agreement.delta)
 
 
 def guarantee_of(agreement: Agreement) -> str:
     """In words: what protects a client of this federation, and against whom."""
-    promised = _promise(agreement)
+    promised = exchange_of(agreement).protection.promise(exposure_of(agreement))
     return f"{SEEDED}; without the seed: {promised}" if agreement.is_seeded else promised
-
-
-def _promise(agreement: Agreement) -> str:
-    evolution, protection = evolution_of(agreement), protection_of(agreement)
-    if evolution is not None:
-        epsilon = epsilon_bound(evolution.p, len(evolution.finite.values))
-        return describe_guarantee(epsilon, n_interactions=agreement.interactions)
-    if protection is None:
-        return NOTHING
-    if isinstance(protection, PaperNoise):
-        return protection.describe(count_params(agreement))
-    total = total_epsilon_of(agreement)
-    if total is None or agreement.mechanism is None or agreement.rounds is None:
-        return protection.guarantee
-    training = Training(agreement.mechanism, protection.noise_multiplier, agreement.rounds)
-    account = Account(training, total, agreement.delta, "rdp", "epsilon")
-    return describe_account(account, placement=protection.placement, n_honest=protection.n_honest)

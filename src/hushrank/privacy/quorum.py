@@ -1,0 +1,19 @@
+"""How many answers a round needs before its sum may be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many answers a round needs. With fewer it is lost: the ranker stays as it is."""
+
+    least: int = 1  # 0: a round whose noise must come even where nobody answers
+    is_most: bool = False  # and more than two thirds of those asked: the threshold of a secure sum
+
+    def needed(self, n_asked: Any) -> Any:
+        """Of so many clients. (Numbers, NumPy or JAX arrays alike: only operators are used.)"""
+        more = (2 * n_asked // 3 + 1 - self.least) * self.is_most
+        return self.least + more * (more > 0)
