@@ -11,7 +11,8 @@ import pytest
 from hushrank.federation.evolution import Evolution
 from hushrank.live.server.limits import RateLimit, check_body, check_weight, limits_of
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import Reason, RefusedError, encode_update
+from hushrank.live.wire.bodies import encode_update
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import protection_of
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.streams import seed_key, stream

@@ -16,7 +16,7 @@ from hushrank.federation.protection import protect
 from hushrank.federation.round import Federation, run_round
 from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import encode_reward, encode_update
+from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import evolution_of, key_of, protection_of, ranker_of, server_step_of
 from hushrank.types import Array, PrivateReward
 

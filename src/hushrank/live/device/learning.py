@@ -19,9 +19,11 @@ import numpy as np
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.protection import Protection
 from hushrank.learners.logged import rescored_pdgd_gradient
-from hushrank.live.device.store import SAMPLED, SORTED, Answer, Impression, Interactions, KeptRanker
+from hushrank.live.device.impressions import SAMPLED, SORTED, Impression
+from hushrank.live.device.outbox import Answer
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import encode_reward, encode_update
+from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import evolution_of, price_of, protection_of, ranker_of
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.laplace import PaperNoise

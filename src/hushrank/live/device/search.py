@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.learners.es import perturbation
+from hushrank.live.device.impressions import SAMPLED, SORTED, Impression
 from hushrank.live.device.learning import Learning, make_learning
-from hushrank.live.device.store import SAMPLED, SORTED, STORE, Impression, Interactions, KeptRanker
+from hushrank.live.device.store import STORE, Interactions, KeptRanker
 from hushrank.live.wire.agreement import parse_agreement
 from hushrank.rankers.policy import sample_ranking, sort_ranking
 from hushrank.streams import ENTROPY, draw_uniform
@@ -51,7 +52,7 @@ def show_list(learning: Learning, store: Interactions, features: Array) -> Shown
     features = np.asarray(features, np.float32)
     if learning.evolution is None:
         impression = sample_list(learning, ranker.round, ranker.params, features, draw_uniform(ENTROPY, len(features)))
-    elif ranker.seed is None or store.find_answer(ranker.round) is not None:
+    elif ranker.seed is None or store.outbox.find(ranker.round) is not None:
         impression = sort_list(learning, ranker, features, direction=None)  # the round needs no more trials
     else:
         impression = sort_list(learning, ranker, features, direction=choose_direction(learning, store, ranker))

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.learners.es import directions
+from hushrank.live.device.impressions import SAMPLED, Impression
 from hushrank.live.device.learning import MAX_AGE, Learning, take_step
 from hushrank.live.device.search import sample_list, sort_list
-from hushrank.live.device.store import SAMPLED, Impression, Interactions, KeptRanker
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.metrics.ndcg import ndcg
 from hushrank.streams import Purpose, draw_below, draw_uniform, fold_in
 from hushrank.types import Array, QuerySet, User

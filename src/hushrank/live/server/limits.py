@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import Reason, RefusedError, decode_reward, decode_update
+from hushrank.live.wire.bodies import decode_reward, decode_update
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import count_params, evolution_of, protection_of
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.noisy_sum import NoisySum, Placement

@@ -14,7 +14,7 @@ import numpy as np
 from hushrank.aggregation.mean import mean_aggregate
 from hushrank.aggregation.server_step import ServerState
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import ReceivedUpdate, decode_reward, decode_update
+from hushrank.live.wire.bodies import ReceivedUpdate, decode_reward, decode_update
 from hushrank.live.wire.terms import count_params, evolution_of, key_of, protection_of, ranker_of, server_step_of
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
