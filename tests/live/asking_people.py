@@ -62,13 +62,13 @@ class Person:
         assert reply.status in (200, 204), reply
         return reply.json if reply.status == 200 else None
 
-    def answer(self, round: int, body: bytes, **headers: str | None) -> Reply:
+    def answer(self, round: int, body: bytes, *, phase: str = protocol.UPDATE_PHASE, **headers: str | None) -> Reply:
         usual: dict[str, str | None] = {
             "Content_Type": protocol.BODY_TYPE,
             "Hushrank_Agreement": self.digest,
             "Hushrank_Weight": "1",
         }
-        return self.ask("PUT", protocol.update_path(round), body, **{**usual, **headers})
+        return self.ask("PUT", protocol.update_path(round, phase), body, **{**usual, **headers})
 
 
 def dense(*numbers: float) -> bytes:

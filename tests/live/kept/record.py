@@ -26,7 +26,7 @@ from scripted_server import serving as scripted
 SEED, N_FEATURES, N_PEOPLE = 7, 8, 2
 AGREED = {"privacy": "sound", "noise_multiplier": 1.5, "clip_norm": 0.1, "n_clients": N_PEOPLE, "rounds": 6}
 CHOSEN = {"server_optimiser": "adam", "min_clients": N_PEOPLE, "deadline_s": 3600, "asleep_after_s": 3600}
-TRANSCRIPTS = {"fpdgd": {"rounds": 2}, "foltr-es": {"rounds": 2, "p": 0.9}}
+TRANSCRIPTS: dict[str, dict[str, float]] = {"fpdgd": {"rounds": 2}, "foltr-es": {"rounds": 2, "p": 0.9}}
 KEPT = ("federation.sqlite", "server.toml", "keys", "tokens.txt", "client.sqlite", "ledger.jsonl")
 
 

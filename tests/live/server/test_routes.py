@@ -100,6 +100,10 @@ def test_a_round_from_beginning_to_end(server: Server, people: list[Person]) -> 
         ({"round": -1}, 400, "request"),
         ({"round": "9" * 30}, 400, "request"),
         ({"round": "x"}, 400, "request"),
+        ({"phase": "keys"}, 404, "phase"),
+        ({"phase": ""}, 404, "phase"),
+        ({"phase": "Update"}, 404, "phase"),
+        ({"round": 999, "phase": "keys"}, 404, "phase"),
     ],
 )
 def test_bad_updates_are_refused_with_the_reason_and_the_round_goes_on(
@@ -107,8 +111,8 @@ def test_bad_updates_are_refused_with_the_reason_and_the_round_goes_on(
 ) -> None:
     person = Person(server.url, people[0].digest, people[0].credential)
     number, body = change.get("round", 1), change.get("body", GOOD)
-    headers = {key: value for key, value in change.items() if key not in ("round", "body")}
-    reply = person.answer(number, body, **headers)
+    headers = {key: value for key, value in change.items() if key not in ("round", "phase", "body")}
+    reply = person.answer(number, body, phase=change.get("phase", protocol.UPDATE_PHASE), **headers)
     assert (reply.status, reply.reason) == (status, reason)
     assert "0.1" not in reply.content.decode()  # what was sent is not said again
     assert person.ask("GET", protocol.ME).status == 200
@@ -148,7 +152,13 @@ def test_bad_polls_are_refused(server: Server, people: list[Person], query: str)
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/", 404), ("GET", "/v1/me/", 404), ("DELETE", "/v1/me", 405), ("PUT", "/v1/rounds/1", 404)],
+    [
+        ("GET", "/", 404),
+        ("GET", "/v1/me/", 404),
+        ("DELETE", "/v1/me", 405),
+        ("PUT", "/v1/rounds/1", 404),
+        ("PUT", "/v1/rounds/1/update/", 404),
+    ],
 )
 def test_other_paths_and_methods_are_refused(server: Server, method: str, path: str, status: int) -> None:
     reply = Person(server.url).ask(method, path)

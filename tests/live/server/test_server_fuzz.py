@@ -85,10 +85,11 @@ def fuzz(server: Server, people: list[Person], n_cases: int, seed: int) -> Count
             number = chance.choice(
                 ["1"] * 9 + ["0", "2", "-1", "x", "9" * 40, "1%2F..", "%00", "\u0661".encode().hex()]
             )
+            phase = chance.choice(["update"] * 19 + ["keys"])
             headers = {name: value.encode("latin-1") for name, value in make_headers(chance, person).items()}
             body: Any = make_body(chance)
             try:
-                connection.request("PUT", protocol.update_path(number), body, headers)
+                connection.request("PUT", protocol.UPDATE.format(round=number, phase=phase), body, headers)
                 reply = connection.getresponse()
             except (http.client.HTTPException, OSError):
                 seen["hung up"] += 1

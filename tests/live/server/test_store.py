@@ -16,8 +16,9 @@ import sqlalchemy as sa
 
 from hushrank.aggregation.server_step import ServerState
 from hushrank.live.server import store
+from hushrank.live.server.migrations import MIGRATIONS
 from hushrank.live.server.new_ranker import Body, first_ranker
-from hushrank.live.server.schema import MIGRATIONS, TABLES, SchemaError, make_engine, migrate, read_version
+from hushrank.live.server.schema import TABLES, SchemaError, make_engine, migrate, read_version
 from hushrank.live.server.store import Closing, Opening, StoredRounds, UpdateRow
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.protocol import UPDATE_PHASE
@@ -224,7 +225,8 @@ def describe_tables(path: Path) -> dict[str, Any]:
         made = {row.name: row.sql for row in tables}
         return {
             name: (
-                [(c["name"], str(c["type"]), c["nullable"], c["primary_key"]) for c in found.get_columns(name)],
+                [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)],
+                found.get_pk_constraint(name)["constrained_columns"],
                 found.get_unique_constraints(name),
                 "WITHOUT ROWID" in made[name],
             )
