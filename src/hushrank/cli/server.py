@@ -97,7 +97,7 @@ def init(
     ] = None,
     json_: AsJson = False,
 ) -> None:
-    """Found a federation: write its configuration, keys, first tokens and store."""
+    """Create a federation: write its configuration, keys, first tokens and store."""
     from hushrank.live.server.config import KEYS, make_config
     from hushrank.live.server.creation import create_federation
     from hushrank.live.wire.agreement import make_agreement
