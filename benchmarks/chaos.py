@@ -36,10 +36,11 @@ from typing import Any
 
 import numpy as np
 
-from hushrank.live.device.store import REFUSED, SENT, STORE, WAITING
+from hushrank.live.device.outbox import REFUSED, SENT, WAITING
+from hushrank.live.device.store import STORE
 from hushrank.live.server.new_ranker import Body, first_ranker, next_ranker
 from hushrank.live.wire.agreement import Agreement, parse_agreement
-from hushrank.live.wire.messages import WIRE_HEADER
+from hushrank.live.wire.protocol import WIRE_HEADER
 from hushrank.types import Array
 
 HOST = "127.0.0.1"
@@ -136,7 +137,7 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     """What was done and found; raises AssertionError where something was lost, doubled or changed."""
     plan.out.mkdir(parents=True, exist_ok=True)
     began, stage = time.monotonic(), Stage(plan, find_port())
-    found_federation(stage)
+    create_federation(stage)
     try:
         torment(stage)
     finally:
@@ -145,7 +146,7 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     return {**said, "killed": dict(stage.killed), "old_versions": dict(stage.old_versions), **check_files(stage)}
 
 
-def found_federation(stage: Stage) -> None:
+def create_federation(stage: Stage) -> None:
     plan = stage.plan
     words = ["server", "init", str(stage.server_home), "--simulate", "--seed", str(plan.seed)]
     words += ["--method", plan.method, "--tokens", str(plan.clients)]

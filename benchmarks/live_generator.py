@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushrank.live.wire import messages
-from hushrank.live.wire.messages import make_secret
+from hushrank.live.wire import protocol
+from hushrank.live.wire.credentials import make_secret
 
 
 class Connection(asyncio.Protocol):
@@ -76,14 +76,14 @@ class Seen:
 
 def make_person() -> Person:
     credential = make_secret()
-    lines = (f"Authorization: Bearer {credential}", f"{messages.WIRE_HEADER}: {messages.WIRE_VERSION}", "Host: load")
+    lines = (f"Authorization: Bearer {credential}", f"{protocol.WIRE_HEADER}: {protocol.WIRE_VERSION}", "Host: load")
     return Person(credential, "\r\n".join(lines).encode() + b"\r\n")
 
 
 async def enrol(connection: Connection, person: Person, token: str) -> None:
     body = json.dumps({"token": token}).encode()
     head = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-    request = b"POST %s HTTP/1.1\r\n" % messages.ENROL.encode() + person.head + head + body
+    request = b"POST %s HTTP/1.1\r\n" % protocol.ENROL.encode() + person.head + head + body
     while (reply := await connection.ask(request))[0] == 429:  # so many from one address: the server slows us down
         await asyncio.sleep(1)
     if reply[0] != 200:
@@ -96,14 +96,14 @@ async def take_part(
     """Each of these people polls, fetches the ranker and answers, round after round."""
     random = np.random.default_rng(seed)
     put = (
-        f"{messages.AGREEMENT_HEADER}: {digest}",
-        f"{messages.WEIGHT_HEADER}: 4",
-        f"Content-Type: {messages.BODY_TYPE}",
+        f"{protocol.AGREEMENT_HEADER}: {digest}",
+        f"{protocol.WEIGHT_HEADER}: 4",
+        f"Content-Type: {protocol.BODY_TYPE}",
     )
     head = "\r\n".join(put).encode() + b"\r\nContent-Length: %d\r\n\r\n" % (4 * n_params)
     while time.perf_counter() < until:
         for person in people:
-            poll = b"GET %s?after=%d&wait=1 HTTP/1.1\r\n" % (messages.ROUND.encode(), person.after)
+            poll = b"GET %s?after=%d&wait=1 HTTP/1.1\r\n" % (protocol.ROUND.encode(), person.after)
             status, answer = await connection.ask(poll + person.head + b"\r\n")
             seen.n_requests += 1
             if status != 200:
@@ -114,10 +114,10 @@ async def take_part(
             person.after = round = news["round"]
             if not news["is_asked"]:
                 continue
-            fetch = b"GET %s?round=%d HTTP/1.1\r\n" % (messages.RANKER.encode(), round)
+            fetch = b"GET %s?round=%d HTTP/1.1\r\n" % (protocol.RANKER.encode(), round)
             await connection.ask(fetch + person.head + b"\r\n")
             body = (random.standard_normal(n_params, np.float32) * np.float32(0.01)).tobytes()
-            path = messages.UPDATE.replace("{round}", str(round)).encode()
+            path = protocol.update_path(round).encode()
             began = time.perf_counter()
             status, answer = await connection.ask(b"PUT %s HTTP/1.1\r\n" % path + person.head + head + body)
             seen.n_requests += 2

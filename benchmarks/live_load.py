@@ -29,11 +29,11 @@ from benchmarks.live_generator import Seen, connect, enrol, make_person, take_pa
 from hushrank.files import write_json
 from hushrank.live.server import store
 from hushrank.live.server.config import make_config
-from hushrank.live.server.founding import TOKENS, found_federation
+from hushrank.live.server.creation import TOKENS, create_federation
 from hushrank.live.server.new_ranker import first_ranker, next_ranker
 from hushrank.live.server.schema import ROUNDS, UPDATES
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import Outcome
+from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.terms import count_params
 
 _FEATURES = 46
@@ -59,7 +59,7 @@ class Server:
         self.directory = directory
         self.agreement: Agreement = make_agreement("load", n_features=_FEATURES, rounds=rounds)
         config = make_config({"port": 0, "min_clients": n_clients, "keep_updates": True})
-        found_federation(directory, self.agreement, config, n_tokens=n_clients)
+        create_federation(directory, self.agreement, config, n_tokens=n_clients)
         self.tokens = (directory / TOKENS).read_text().split()
 
     def start(self) -> int:

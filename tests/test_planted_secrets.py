@@ -30,7 +30,7 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import sample_cohort
 from hushrank.federation.local import learn
-from hushrank.live.wire.messages import decode_rewards, encode_reward
+from hushrank.live.wire.bodies import decode_rewards, encode_reward
 from hushrank.recipes.recipe import NAMED, change_recipe, parse_assignments
 from hushrank.recipes.resolve import resolve
 from hushrank.streams import Purpose, stream

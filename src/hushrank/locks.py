@@ -10,9 +10,13 @@ from pathlib import Path
 _FILE = "lock"
 
 
+class Busy(ValueError):  # noqa: N818 - it passes
+    """Somebody else works there now."""
+
+
 @contextmanager
-def alone_in(directory: Path, *, who: str) -> Iterator[None]:
-    """While this lasts, nobody else gets in; any death of the process releases it. who: for instance 'server'."""
+def lock_directory(directory: Path, *, refusal: str) -> Iterator[None]:
+    """While this lasts, no other process gets in; any death of the process releases it. refusal: said to the others."""
     with (directory / _FILE).open("a+b") as file:
         try:
             if sys.platform == "win32":
@@ -24,5 +28,5 @@ def alone_in(directory: Path, *, who: str) -> Iterator[None]:
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(f"another {who} is at work in {directory}. Stop it, or name another directory.") from error
+            raise Busy(refusal) from error
         yield

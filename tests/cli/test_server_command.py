@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushrank.cli.main import app
-from hushrank.live.wire.messages import is_secret
+from hushrank.live.wire.credentials import is_secret
 from hushrank.rankers.named import read_ranker
 
 
@@ -52,8 +52,8 @@ def test_a_seed_is_for_simulations_and_is_said(tmp_path: Path) -> None:
 def test_mistakes_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     assert "no key of an agreement is called 'epsilom'" in fail("server", "init", tmp_path / "f", "--set", "epsilom=1")
     assert "privacy=sound needs epsilon" in fail("server", "init", tmp_path / "f", "--set", "privacy=sound")
-    assert "does not exist: found a federation" in fail("server", "status", tmp_path / "f")
-    assert "does not exist: found a federation" in fail("server", tmp_path / "f")
+    assert "does not exist. Create a federation with: hushrank server init" in fail("server", "status", tmp_path / "f")
+    assert "does not exist. Create a federation with: hushrank server init" in fail("server", tmp_path / "f")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from hushrank.live.wire import messages
-from hushrank.live.wire.messages import make_secret
+from hushrank.live.wire import protocol
+from hushrank.live.wire.credentials import make_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Person:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str | None) -> Reply:
         """headers: added to the usual ones, names with underscores; None takes a usual one away."""
-        usual = {"Authorization": f"Bearer {self.credential}", messages.WIRE_HEADER: "1"}
+        usual = {"Authorization": f"Bearer {self.credential}", protocol.WIRE_HEADER: "1"}
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {name: value for name, value in (usual | given).items() if value is not None}
         with closing(http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=90)) as connection:
@@ -52,23 +52,23 @@ class Person:
             return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
 
     def enrol(self, token: str) -> Reply:
-        self.digest = self.ask("GET", messages.FEDERATION).json["digest"]
+        self.digest = self.ask("GET", protocol.FEDERATION).json["digest"]
         said = json.dumps({"token": token})
-        return self.ask("POST", messages.ENROL, said, Content_Type="application/json")
+        return self.ask("POST", protocol.ENROL, said, Content_Type="application/json")
 
     def poll(self, after: int = 0, wait: float = 30) -> Any:
         """The news; None when there are none."""
-        reply = self.ask("GET", f"{messages.ROUND}?after={after}&wait={wait}")
+        reply = self.ask("GET", f"{protocol.ROUND}?after={after}&wait={wait}")
         assert reply.status in (200, 204), reply
         return reply.json if reply.status == 200 else None
 
-    def answer(self, round: int, body: bytes, **headers: str | None) -> Reply:
+    def answer(self, round: int, body: bytes, *, phase: str = protocol.UPDATE_PHASE, **headers: str | None) -> Reply:
         usual: dict[str, str | None] = {
-            "Content_Type": messages.BODY_TYPE,
+            "Content_Type": protocol.BODY_TYPE,
             "Hushrank_Agreement": self.digest,
             "Hushrank_Weight": "1",
         }
-        return self.ask("PUT", messages.UPDATE.format(round=round), body, **{**usual, **headers})
+        return self.ask("PUT", protocol.update_path(round, phase), body, **{**usual, **headers})
 
 
 def dense(*numbers: float) -> bytes:

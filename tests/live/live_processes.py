@@ -47,7 +47,7 @@ def settings(**chosen: Any) -> list[str]:
     return [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
 
 
-def found_federation(directory: Path, *words: str | int, **chosen: Any) -> None:
+def create_federation(directory: Path, *words: str | int, **chosen: Any) -> None:
     run("server", "init", directory, *map(str, words), *settings(**chosen))
 
 

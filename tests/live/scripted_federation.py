@@ -11,7 +11,7 @@ import numpy as np
 from scripted_server import Request, Response, saying
 
 from hushrank.live.wire.agreement import Agreement, as_json
-from hushrank.live.wire.messages import STATUS, Reason
+from hushrank.live.wire.refusals import STATUS, Reason
 from hushrank.live.wire.terms import ranker_of
 from hushrank.rankers.named import pack_ranker
 from hushrank.types import Array

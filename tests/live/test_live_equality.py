@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live_processes import finish, found_federation, serving, start_person
+from live_processes import create_federation, finish, serving, start_person
 
 from hushrank.engine.simulate import Options, simulate
 from hushrank.recipes.recipe import change_recipe, find_recipe
@@ -42,7 +42,7 @@ def live_ranker(place: Path, name: str, *, n_clients: int, rounds: int) -> Array
     if "privacy" in chosen:
         agreed["n_clients"] = n_clients
     words = ("--method", method, "--features", N_FEATURES, "--simulate", "--seed", 5, "--tokens", n_clients)
-    found_federation(place / "server", *words, **agreed)
+    create_federation(place / "server", *words, **agreed)
     with serving(place / "server") as server:
         said = finish([start_person(server, place / "people", i) for i in range(n_clients)])
         assert all("ended: the federation is finished" in words and "no privacy: seeded" in words for words in said)

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from live_processes import finish, found_federation, wait_for_url
+from live_processes import create_federation, finish, wait_for_url
 from planted_data import N_FEATURES, Planted, plant
 from secret_search import search_bytes, search_files
 
@@ -99,7 +99,7 @@ def test_a_live_federation_tells_nothing(planted: Planted, tmp_path: Path, name:
     method, settings = FEDERATIONS[name]
     outside, homes = tmp_path / "outside", tmp_path / "homes"
     outside.mkdir()
-    found_federation(
+    create_federation(
         outside / "server", "--method", method, "--features", N_FEATURES, rounds=3, min_clients=3, keep_updates="true",
         interactions=2, **settings,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from hushrank.live.server.config import ServerConfig, rules_of
 from hushrank.live.server.limits import check_weight, limits_of
 from hushrank.live.server.new_ranker import Body, combine_bodies
 from hushrank.live.wire.agreement import make_agreement
-from hushrank.live.wire.messages import RefusedError
+from hushrank.live.wire.refusals import RefusedError
 from hushrank.live.wire.terms import guarantee_of, price_of
 from hushrank.privacy.named import MAKERS, MODES, make_protection
 from hushrank.privacy.protection import Exposure, NormBound, UpdateProtection

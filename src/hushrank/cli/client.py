@@ -15,7 +15,7 @@ from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
     from hushrank.live.device.client import Report
-    from hushrank.live.device.store import Answer
+    from hushrank.live.device.outbox import Answer
     from hushrank.live.device.transport import Stop
     from hushrank.live.pretend.crowd import Pretence, RoundSeen
     from hushrank.live.wire.agreement import Agreement
@@ -118,7 +118,7 @@ def sent(home: Home = _HOME, json_: AsJson = False) -> None:
 
     check_home(home)
     with Interactions(home / STORE) as store:
-        for answer in store.list_answers():
+        for answer in store.outbox.answers():
             _print_answer(answer, json_)
 
 

@@ -97,9 +97,9 @@ def init(
     ] = None,
     json_: AsJson = False,
 ) -> None:
-    """Found a federation: write its configuration, keys, first tokens and store."""
+    """Create a federation: write its configuration, keys, first tokens and store."""
     from hushrank.live.server.config import KEYS, make_config
-    from hushrank.live.server.founding import found_federation
+    from hushrank.live.server.creation import create_federation
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.recipe import parse_assignments
@@ -114,7 +114,7 @@ def init(
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
-    found_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
+    create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
     if json_:
         print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})
         return
@@ -130,7 +130,7 @@ def token(
     days: Annotated[float, typer.Option(help="That they can be used.")] = 30.0,
 ) -> None:
     """Print further one-time tokens; a running server knows them at once."""
-    from hushrank.live.server.founding import make_tokens
+    from hushrank.live.server.creation import make_tokens
 
     for made in make_tokens(directory, count, days=days):
         typer.echo(made)

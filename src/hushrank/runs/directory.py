@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hushrank.files import sweep_unfinished, write_json
+from hushrank.locks import lock_directory
 from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
 
 FORMAT = 1
@@ -68,24 +68,10 @@ def check_format(directory: Path, written: Any, known: int) -> None:
         )
 
 
-class Busy(ValueError):  # noqa: N818 - it passes
-    """Somebody else works there now."""
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """One process at a time; the system lets go of the lock when a process dies, however it dies."""
-    try:
-        import fcntl
-    except ImportError:  # Why: not on Windows, where two processes on one run are the user's own care
-        yield
-        return
-    with (directory / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise Busy(f"another process is working on {directory}. Wait for it, or choose another --out.") from error
-        yield
+def locked(directory: Path) -> AbstractContextManager[None]:
+    """One process at a time works on a run."""
+    refusal = f"another process is working on {directory}. Wait for it, or choose another --out."
+    return lock_directory(directory, refusal=refusal)
 
 
 class Spent:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hushrank.engine.simulate import News
+from hushrank.locks import Busy
 from hushrank.recipes.plugin import load_plugins
 from hushrank.recipes.recipe import Recipe, recipe_from_json
-from hushrank.runs.directory import Busy
 from hushrank.runs.run import RunOptions, run_recipe
 
 _PATIENCE = 30  # seconds

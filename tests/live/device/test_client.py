@@ -15,18 +15,20 @@ from scripted_server import Request, Response, serving
 
 from hushrank.live.device import client, transport
 from hushrank.live.device.client import Ending, Participant, Report, take_part
+from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import (
     AgreementChangedError,
-    at_work,
     join_federation,
     leave_federation,
+    lock_home,
     open_account,
 )
 from hushrank.live.device.named import make_learning
-from hushrank.live.device.store import REFUSED, SENT, STORE, WAITING, Answer, Impression, Interactions
+from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer, Outbox
+from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import Reason
+from hushrank.live.wire.refusals import Reason
 from hushrank.privacy.ledger import LedgerError, read_ledger
 
 AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
@@ -61,7 +63,7 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
     timer.start()
     with (
         serving(federation) as (url, _),
-        at_work(home),
+        lock_home(home),
         Interactions(home / STORE) as store,
         Transport(url, stop=stop) as way,
     ):
@@ -89,7 +91,7 @@ def test_it_answers_every_round_with_what_it_has_and_ends_with_the_federation(tm
             (2, 2, 8, SENT),
             (3, 1, 8, SENT),
         ]
-        assert [answer.body for answer in member.store.list_answers(SENT)] == [u.body for u in federation.uploads]
+        assert [answer.body for answer in member.store.outbox.answers(SENT)] == [u.body for u in federation.uploads]
         assert member.store.count_used() == {1: 2, 2: 2, 3: 1}
     sent = federation.uploads[0]
     assert (sent.method, sent.path) == ("PUT", "/v1/rounds/1/update")
@@ -187,7 +189,7 @@ def test_what_seems_late_but_had_arrived_counts_as_sent(tmp_path: Path) -> None:
     with joined(federation, tmp_path) as (member, _):
         fill(member.store, 2)
         assert take_part(member) is Ending.finished
-        assert [a.state for a in member.store.list_answers()] == [SENT] and member.store.count_used() == {1: 2}
+        assert [a.state for a in member.store.outbox.answers()] == [SENT] and member.store.count_used() == {1: 2}
 
 
 def test_an_abandoned_round_frees_its_lists(tmp_path: Path) -> None:
@@ -228,10 +230,10 @@ def test_what_waits_in_the_outbox_is_sent_first_the_same_bytes(tmp_path: Path) -
     federation = federation_of()
     with joined(federation, tmp_path) as (member, _):
         numbers = fill(member.store, 3)
-        member.store.commit_answer(Answer(1, b"8 bytes.", 1.0, ""), numbers[:1])  # and then the client was killed
+        member.store.outbox.commit(Answer(1, b"8 bytes.", 1.0, ""), numbers[:1])  # and then the client was killed
         assert take_part(member, rounds=1) is Ending.enough
         assert federation.uploads[0].body == b"8 bytes."
-        assert [a.state for a in member.store.list_answers()] == [SENT, SENT]
+        assert [a.state for a in member.store.outbox.answers()] == [SENT, SENT]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_some_answers_end_it_and_keep_what_waits(
         fill(member.store, 1)
         with pytest.raises(error, match=said):
             take_part(member)
-        assert [a.state for a in member.store.list_answers()] == [WAITING] and member.store.count_used() == {1: 1}
+        assert [a.state for a in member.store.outbox.answers()] == [WAITING] and member.store.count_used() == {1: 1}
 
 
 def test_every_answer_is_paid_before_it_is_sent(tmp_path: Path) -> None:
@@ -306,7 +308,7 @@ def test_a_trial_keeps_its_seed_and_its_answer_is_twelve_bytes(tmp_path: Path) -
         member = search_when_asked(member)
         seeds = [ranker.seed for _ in range(2) if (ranker := client.fetch_ranker(member, 1)) is not None]
         assert take_part(member, rounds=1) is Ending.enough
-        (answer,) = member.store.list_answers()
+        (answer,) = member.store.outbox.answers()
         assert len(answer.body) == 12 and seeds == 2 * [int.from_bytes(answer.body[:4], "little")]
 
 
@@ -380,9 +382,9 @@ def test_leaving_twice_is_leaving_once(tmp_path: Path, way_to: WayTo) -> None:
 
 
 def test_two_clients_never_share_a_home(tmp_path: Path) -> None:
-    with at_work(tmp_path), pytest.raises(ValueError, match="another client is at work in"), at_work(tmp_path):
+    with lock_home(tmp_path), pytest.raises(ValueError, match="another client is at work in"), lock_home(tmp_path):
         pass
-    with at_work(tmp_path):
+    with lock_home(tmp_path):
         pass
 
 
@@ -410,7 +412,7 @@ class DiedError(Exception):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("place", ["keep_ranker", "commit_answer", "confirm", "forget_before", "reserve_round"])
+@pytest.mark.parametrize("place", ["keep_ranker", "commit", "confirm", "forget_before", "reserve_round"])
 def test_died_at_any_point_every_list_is_in_one_answer(
     place: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -424,7 +426,7 @@ def test_died_at_any_point_every_list_is_in_one_answer(
         return federation.accept(request)
 
     federation.on_update = count_once
-    owner: Any = client if place == "reserve_round" else Interactions
+    owner: Any = next(owner for owner in (client, Outbox, Interactions) if hasattr(owner, place))
     real, calls = getattr(owner, place), list[str]()
 
     def die_the_second_time(*given: Any, **named: Any) -> Any:
@@ -443,5 +445,5 @@ def test_died_at_any_point_every_list_is_in_one_answer(
             take_part(member)
     with joined(federation, tmp_path, epsilon=100.0) as (member, _):
         assert take_part(member) is Ending.finished
-        assert [a.state for a in member.store.list_answers()] == [SENT] * 3 and len(counted) == 3
+        assert [a.state for a in member.store.outbox.answers()] == [SENT] * 3 and len(counted) == 3
         assert member.store.count_used() == {1: 2, 2: 2, 3: 2}

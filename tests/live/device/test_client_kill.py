@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live_processes import Server, finish, found_federation, serving, start_person
+from live_processes import Server, create_federation, finish, serving, start_person
 
 from hushrank.engine.simulate import Options, simulate
-from hushrank.live.device.store import SENT, STORE, Interactions
+from hushrank.live.device.outbox import SENT
+from hushrank.live.device.store import STORE, Interactions
 from hushrank.privacy.ledger import read_ledger
 from hushrank.recipes.recipe import change_recipe, find_recipe
 from hushrank.recipes.resolve import resolve
@@ -27,26 +28,26 @@ from hushrank.recipes.resolve import resolve
 # {where: (what it is about to do or has just done, how often before)}
 POINTS = {
     "the credential is kept": ("after", "Interactions.keep_membership", 1),
-    "the token is used": ("after", "joining.enrol", 1),
+    "the token is used": ("after", "membership.enrol", 1),
     "a ranker is kept": ("after", "Interactions.keep_ranker", 1),
     "one list was shown": ("after", "Interactions.add", 1),
     "three more were shown": ("after", "Interactions.add", 3),
     "nothing is paid yet": ("before", "client.reserve_round", 1),
     "it is paid": ("after", "client.reserve_round", 2),
-    "the answer is made": ("before", "Interactions.commit_answer", 1),
-    "the answer is committed": ("after", "Interactions.commit_answer", 2),
-    "it was sent": ("before", "Interactions.confirm", 1),
-    "it is known to count": ("after", "Interactions.confirm", 2),
+    "the answer is made": ("before", "Outbox.commit", 1),
+    "the answer is committed": ("after", "Outbox.commit", 2),
+    "it was sent": ("before", "Outbox.confirm", 1),
+    "it is known to count": ("after", "Outbox.confirm", 2),
 }
 # A client that ends itself, as by kill -9, at one of these points.
 MORTAL = """
 import os, signal, sys
 when, place, left = sys.argv.pop(1), sys.argv.pop(1), int(sys.argv.pop(1))
-from hushrank.live.device import client
-from hushrank.live.device import membership as joining
+from hushrank.live.device import client, membership
+from hushrank.live.device.outbox import Outbox
 from hushrank.live.device.store import Interactions
 owner, name = place.split(".")
-owner = {"Interactions": Interactions, "client": client, "joining": joining}[owner]
+owner = {"Interactions": Interactions, "Outbox": Outbox, "client": client, "membership": membership}[owner]
 real = getattr(owner, name)
 def mortal(*given, **named):
     global left
@@ -65,7 +66,7 @@ main()
 
 def found(place: Path, method: str, rounds: int, **chosen: Any) -> None:
     words = ("--method", method, "--features", 8, "--simulate", "--seed", 2, "--tokens", 1)
-    found_federation(place / "server", *words, **chosen, rounds=rounds, deadline_s=3600, asleep_after_s=3600)
+    create_federation(place / "server", *words, **chosen, rounds=rounds, deadline_s=3600, asleep_after_s=3600)
 
 
 def person_words(server: Server, home: Path) -> list[str]:
@@ -76,7 +77,7 @@ def person_words(server: Server, home: Path) -> list[str]:
 def check_all_counted(place: Path, server: Server, method: str, rounds: int, **chosen: Any) -> None:
     """Every list of every round is in exactly one answer, and the ranker is the simulator's."""
     with Interactions(place / "people" / "0" / STORE) as store:
-        answers = store.list_answers()
+        answers = store.outbox.answers()
         assert [(a.round, a.state) for a in answers] == [(round, SENT) for round in range(1, rounds + 1)]
         shown = {round: store.count_shown(round=round) for round in range(1, rounds + 1)}
         assert store.count_used() == shown == dict.fromkeys(shown, 4)

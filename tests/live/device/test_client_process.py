@@ -16,7 +16,8 @@ from scripted_federation import ScriptedFederation
 from scripted_server import Request, serving
 from secret_search import fraction_secret, row_secret, search_bytes, search_text
 
-from hushrank.live.device.store import SAMPLED, STORE, Impression, Interactions
+from hushrank.live.device.impressions import SAMPLED, Impression
+from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.wire.agreement import make_agreement
 
 AGREEMENT = make_agreement("process", n_features=3, interactions=2)

@@ -18,21 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushrank.live.device import store as interactions
-from hushrank.live.device.store import (
-    MIGRATIONS,
-    REFUSED,
-    SAMPLED,
-    SENT,
-    SORTED,
-    WAITING,
-    Answer,
-    Impression,
-    Interactions,
-    KeptRanker,
-    Membership,
-    StoreError,
-)
+from hushrank.live.device import database
+from hushrank.live.device.database import MIGRATIONS, StoreError
+from hushrank.live.device.impressions import SAMPLED, SORTED, Impression
+from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer
+from hushrank.live.device.store import FINISHED_AFTER_S, Interactions, KeptRanker, Membership
 
 
 @pytest.fixture
@@ -97,7 +87,7 @@ def test_clicks_come_until_the_list_is_finished_or_used(store: Interactions) -> 
     store.finish(number)
     ((_, found),) = store.find_free(policy=SAMPLED, oldest_round=0, limit=1)
     assert found.is_clicked.tolist() == [True, False, True]
-    store.commit_answer(Answer(1, b"abcd", 1.0, "none"), [number])
+    store.outbox.commit(Answer(1, b"abcd", 1.0, "none"), [number])
     assert not store.click(number, 1)
     assert not store.click(number + 1, 1)
     with pytest.raises(ValueError, match="position is 3, the list has 0 to 2"):
@@ -109,42 +99,45 @@ def test_a_list_whose_application_died_is_finished_after_half_an_hour(
 ) -> None:
     store.add(shown(), is_finished=False)
     assert find(store) == []
-    later = time.time() + interactions.FINISHED_AFTER_S + 1
+    later = time.time() + FINISHED_AFTER_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
     assert len(find(store)) == 1
 
 
 def test_an_impression_is_used_once(store: Interactions) -> None:
     numbers = [store.add(shown()) for _ in range(3)]
-    store.commit_answer(Answer(4, b"abcd", 2.0, "none"), numbers[:2])
+    store.outbox.commit(Answer(4, b"abcd", 2.0, "none"), numbers[:2])
     assert find(store) == numbers[2:]
     with pytest.raises(StoreError, match="used by another answer"):
-        store.commit_answer(Answer(5, b"efgh", 2.0, "none"), numbers[1:])
+        store.outbox.commit(Answer(5, b"efgh", 2.0, "none"), numbers[1:])
     assert find(store) == numbers[2:]  # nothing of it was kept
-    assert store.find_answer(5) is None and store.count_used() == {4: 2}
+    assert store.outbox.find(5) is None and store.count_used() == {4: 2}
     with pytest.raises(StoreError, match="UNIQUE"):
-        store.commit_answer(Answer(4, b"efgh", 1.0, "none"), numbers[2:])
+        store.outbox.commit(Answer(4, b"efgh", 1.0, "none"), numbers[2:])
     assert find(store) == numbers[2:]
 
 
 def test_a_late_answer_frees_its_impressions_and_a_bad_one_does_not(store: Interactions) -> None:
     numbers = [store.add(shown()) for _ in range(2)]
-    store.commit_answer(Answer(1, b"a", 1.0, "none"), numbers[:1])
-    store.refuse(1, "late", frees=True)
+    store.outbox.commit(Answer(1, b"a", 1.0, "none"), numbers[:1])
+    store.outbox.refuse(1, "late", frees=True)
     assert find(store) == numbers
-    store.commit_answer(Answer(2, b"b", 2.0, "none"), numbers)
-    store.refuse(2, "norm", frees=False)
+    store.outbox.commit(Answer(2, b"b", 2.0, "none"), numbers)
+    store.outbox.refuse(2, "norm", frees=False)
     assert find(store) == []
-    assert [(a.round, a.state, a.reason) for a in store.list_answers()] == [(1, REFUSED, "late"), (2, REFUSED, "norm")]
+    assert [(a.round, a.state, a.reason) for a in store.outbox.answers()] == [
+        (1, REFUSED, "late"),
+        (2, REFUSED, "norm"),
+    ]
 
 
 def test_the_outbox_keeps_every_byte_and_what_became_of_it(store: Interactions) -> None:
-    store.commit_answer(Answer(3, b"\x00\xff", 4.0, "no guarantee"), [])
-    store.commit_answer(Answer(9, b"", 1.0, "no guarantee"), [])
-    store.confirm(3)
-    first, second = store.list_answers()
+    store.outbox.commit(Answer(3, b"\x00\xff", 4.0, "no guarantee"), [])
+    store.outbox.commit(Answer(9, b"", 1.0, "no guarantee"), [])
+    store.outbox.confirm(3)
+    first, second = store.outbox.answers()
     assert (first.round, first.body, first.weight, first.state) == (3, b"\x00\xff", 4.0, SENT)
-    assert store.list_answers(WAITING) == [second] == [store.newest_answer()] and second.round == 9
+    assert store.outbox.answers(WAITING) == [second] == [store.outbox.newest()] and second.round == 9
     assert first.made_at == pytest.approx(time.time(), abs=60)
 
 
@@ -166,7 +159,7 @@ def test_the_membership_is_one_row(store: Interactions) -> None:
 
 def test_what_is_too_old_to_be_learnt_from_can_be_forgotten(store: Interactions) -> None:
     numbers = [store.add(shown(round)) for round in (1, 2, 3)]
-    store.commit_answer(Answer(1, b"", 1.0, ""), numbers[:1])
+    store.outbox.commit(Answer(1, b"", 1.0, ""), numbers[:1])
     assert store.forget_before(3) == 2 and store.forget_before(3) == 0
     assert find(store) == numbers[2:] and not store.click(numbers[1], 0)
     assert store.count_used() == {1: 1} and store.count_shown(round=2) == 1  # that there was one stays
@@ -196,10 +189,10 @@ def test_a_file_of_a_newer_version_and_one_that_is_no_store_are_refused(tmp_path
 
 def test_a_file_of_an_older_version_is_brought_to_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Interactions(tmp_path / "old").close()
-    monkeypatch.setattr(interactions, "MIGRATIONS", (*MIGRATIONS, ("ALTER TABLE outbox ADD COLUMN note TEXT",)))
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, ("ALTER TABLE outbox ADD COLUMN note TEXT",)))
     for round in (1, 2):  # the second time nothing is left to do
         with Interactions(tmp_path / "old") as store:
-            store.commit_answer(Answer(round, b"", 1.0, ""), [])
+            store.outbox.commit(Answer(round, b"", 1.0, ""), [])
     with sqlite3.connect(tmp_path / "old") as raw:
         assert raw.execute("SELECT round, note FROM outbox").fetchall() == [(1, None), (2, None)]
     raw.close()
@@ -231,13 +224,13 @@ sys.path[:0] = sys.argv[2:]
 from hushrank.live.device.store import *
 from test_device_store import shown
 with Interactions(Path(sys.argv[1])) as store:
-    round = max((answer.round for answer in store.list_answers()), default=0)
+    round = max((answer.round for answer in store.outbox.answers()), default=0)
     while True:
         round += 1
         print(store.add(shown(round)), store.add(shown(round)), flush=True)
         used = [number for number, _ in store.find_free(policy=SAMPLED, oldest_round=0, limit=100)]
-        store.commit_answer(Answer(round, json.dumps(used).encode(), 1.0, ""), used)
-        store.refuse(round, "late", frees=True) if round % 3 == 0 else store.confirm(round)
+        store.outbox.commit(Answer(round, json.dumps(used).encode(), 1.0, ""), used)
+        store.outbox.refuse(round, "late", frees=True) if round % 3 == 0 else store.outbox.confirm(round)
 """
 
 
@@ -253,7 +246,7 @@ def test_kill_9_at_any_moment_neither_loses_nor_repeats_an_impression(tmp_path: 
             for line in writer.stdout.read().splitlines():
                 acknowledged |= set(map(int, line.split()))
     with Interactions(path) as store:
-        counted = [a for a in store.list_answers() if a.state != REFUSED]
+        counted = [a for a in store.outbox.answers() if a.state != REFUSED]
         used = [number for answer in counted for number in json.loads(answer.body)]
         free = find(store, limit=10**6)
         assert len(used) == len(set(used)) and not set(used) & set(free)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hushrank.learners.logged import rescored_pdgd_gradient
+from hushrank.live.device.impressions import SORTED, Impression
 from hushrank.live.device.learning import (
     MAX_AGE,
     MAX_WEIGHT,
@@ -19,7 +20,7 @@ from hushrank.live.device.learning import (
     learn_update,
 )
 from hushrank.live.device.named import make_learning
-from hushrank.live.device.store import SORTED, Impression, Interactions, KeptRanker
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from hushrank.learners.es import perturbation
+from hushrank.live.device.impressions import SAMPLED, SORTED
 from hushrank.live.device.learning import Learning
 from hushrank.live.device.named import make_learning
+from hushrank.live.device.outbox import Answer
 from hushrank.live.device.search import open_home, show_list
-from hushrank.live.device.store import SAMPLED, SORTED, STORE, Answer, Interactions, KeptRanker, Membership
+from hushrank.live.device.store import STORE, Interactions, KeptRanker, Membership
 from hushrank.live.wire.agreement import as_json, make_agreement
 
 FEATURES = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
@@ -78,7 +80,7 @@ def test_trials_alternate_between_the_directions(store: Interactions) -> None:
         assert shown.ranking.tolist() == np.argsort(-scores)[:2].tolist()
         store.finish(shown.number)
     assert learning.draft(store, ranker, is_last_call=False) is not None
-    store.commit_answer(Answer(3, b"", 1.0, ""), [])
+    store.outbox.commit(Answer(3, b"", 1.0, ""), [])
     after = show_list(learning, store, FEATURES)  # the round has its answer: by the ranker itself from now on
     store.finish(after.number)
     assert after.ranking.tolist() == [1, 2]

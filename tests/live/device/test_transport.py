@@ -28,7 +28,7 @@ from hushrank.live.device.transport import (
     draw_pause,
     parse_json,
 )
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 
 def in_turn(*responses: Response) -> Callable[[Request], Response]:

@@ -20,7 +20,7 @@ from hushrank.live.device.store import KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError
 from hushrank.live.pretend.crowd import Pretence, RoundSeen, Scoreboard, key_of_people, pretend
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import Reason
+from hushrank.live.wire.refusals import Reason
 from hushrank.live.wire.terms import key_of
 from hushrank.metrics.ndcg import mean_ndcg
 

@@ -21,7 +21,7 @@ from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.pretend import person as simulated
 from hushrank.live.pretend.person import Page, Person, draw_keys, open_page, search_enough
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import encode_reward, encode_update
+from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import key_of, server_step_of
 from hushrank.streams import Purpose, draw_normal, stream
 from hushrank.types import Client, PrivateReward
@@ -138,9 +138,9 @@ def test_freed_lists_are_learnt_from_before_the_person_searches_again(tmp_path: 
         free = partial(store.find_free, policy="plackett-luce", oldest_round=0, limit=9)
         draft = learning.draft(store, first, is_last_call=False)
         assert draft is not None
-        store.commit_answer(learning.seal(draft, key=person.key), draft.used)
+        store.outbox.commit(learning.seal(draft, key=person.key), draft.used)
         assert not free()
-        store.refuse(first.round, "late", frees=True)
+        store.outbox.refuse(first.round, "late", frees=True)
         assert len(free()) == 4
         later = replace(first, round=first.round + 1)
         assert search_enough(person, learning, store, later) == []  # four lists are enough

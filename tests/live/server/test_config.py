@@ -56,7 +56,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> N
 
 
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="does not exist: found a federation with hushrank server init"):
+    with pytest.raises(ValueError, match=r"does not exist\. Create a federation with: hushrank server init"):
         read_config(tmp_path)
 
 

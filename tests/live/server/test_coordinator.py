@@ -12,12 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from hushrank.live.server import store
+from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import make_config
-from hushrank.live.server.coordinator import Caller, Coordinator
-from hushrank.live.server.founding import found_federation, read_keys
+from hushrank.live.server.coordinator import Coordinator
+from hushrank.live.server.creation import create_federation, read_keys
 from hushrank.live.server.rounds import RoundPhase
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import LastAnswer, Outcome, Reason, RefusedError, make_secret
+from hushrank.live.wire.credentials import make_secret
+from hushrank.live.wire.news import LastAnswer, Outcome
+from hushrank.live.wire.protocol import UPDATE_PHASE
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.rankers.named import unpack_ranker
 
 Story = Callable[["Live"], Awaitable[Any]]
@@ -38,7 +42,7 @@ class Live:
             clock=lambda: self.now,
         )
 
-    async def enrol(self, n: int = 1) -> list[Caller]:
+    async def enrol(self, n: int = 1) -> list[KnownClient]:
         credentials = [make_secret() for _ in range(n)]
         for credential in credentials:
             await self.c.enrol(self.tokens.pop(), credential)
@@ -51,13 +55,13 @@ class Live:
             await asyncio.sleep(0)
             await self.c.writer.write(lambda _: None)
 
-    async def answer(self, caller: Caller, *numbers: float, round: int | None = None) -> bool:
+    async def answer(self, client: KnownClient, *numbers: float, round: int | None = None) -> bool:
         body = np.array(numbers or (1, 2, 3), "<f4").tobytes()
-        return await self.c.take_update(caller, round or self.c.rounds.number, 1, body)
+        return await self.c.take_update(client, round or self.c.rounds.number, UPDATE_PHASE, 1, body)
 
     async def move(self, seconds: float) -> None:
         self.now += seconds
-        self.c._look()  # Why: its timer runs on the loop's own clock
+        self.c._check_rounds()  # Why: its timer runs on the loop's own clock
         await self.settle()
 
     def params(self) -> list[float]:
@@ -69,9 +73,9 @@ def agree(**settings: Any) -> Agreement:
 
 
 def play(directory: Path, story: Story, *, agreement: Agreement | None = None, **config: Any) -> Any:
-    """A story in a federation, which is founded first unless it is there; it stops afterwards."""
+    """A story in a federation, which is created first unless it is there; it stops afterwards."""
     if not directory.exists():
-        found_federation(directory, agreement or agree(), make_config(config), n_tokens=20)
+        create_federation(directory, agreement or agree(), make_config(config), n_tokens=20)
 
     async def tell() -> Any:
         live = Live(directory, config)
@@ -199,7 +203,7 @@ def test_after_a_restart_the_open_round_goes_on(tmp_path: Path) -> None:
     play(tmp_path / "f", before, min_clients=2)
 
     async def after(live: Live) -> None:
-        one, two = live.c._callers.values()
+        one, two = live.c._clients.values()
         assert live.c.rounds.number == 1 and live.c.rounds.answered == {one.id}
         assert await live.answer(one, 1, 0, 0) is True
         await live.answer(two, 0, 1, 0)
@@ -230,13 +234,13 @@ def test_who_leaves_is_waited_for_no_longer_and_is_unknown_from_then_on(tmp_path
 
 def test_a_cohort_is_drawn_anew_for_each_round_from_those_awake(tmp_path: Path) -> None:
     async def story(live: Live) -> set[frozenset[int]]:
-        callers = {caller.id: caller for caller in await live.enrol(6)}
+        clients = {client.id: client for client in await live.enrol(6)}
         asked = set()
         for _ in range(12):
             asked.add(frozenset(live.c.rounds.asked))
             assert len(live.c.rounds.asked) == 2
             for client in sorted(live.c.rounds.asked):
-                await live.answer(callers[client])
+                await live.answer(clients[client])
             await live.settle()
         return asked
 
@@ -246,11 +250,11 @@ def test_a_cohort_is_drawn_anew_for_each_round_from_those_awake(tmp_path: Path) 
 def test_a_ranker_that_would_not_be_finite_is_never_made(tmp_path: Path) -> None:
     async def story(live: Live) -> None:
         one, two = await live.enrol(2)
-        for caller in (one, two):
-            await live.answer(caller, 3e38, 0, 0)
+        for client in (one, two):
+            await live.answer(client, 3e38, 0, 0)
         await live.settle()
-        for caller in (one, two):
-            await live.answer(caller, 3e38, 0, 0)
+        for client in (one, two):
+            await live.answer(client, 3e38, 0, 0)
         await live.settle()
         assert live.params()[0] == pytest.approx(3e38) and live.c.rounds.number == 3
         assert live.c.standing(one).last == LastAnswer(2, Outcome.abandoned)
@@ -259,7 +263,7 @@ def test_a_ranker_that_would_not_be_finite_is_never_made(tmp_path: Path) -> None
 
 
 def test_after_trouble_with_the_disk_the_federation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushrank.live.server.coordinator._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("hushrank.live.server.coordinator._TRY_AGAIN_S", 0.01)
 
     async def story(live: Live) -> None:
         one, two = await live.enrol(2)

@@ -11,8 +11,8 @@ import pytest
 from hushrank.federation.evolution import Evolution
 from hushrank.live.server.limits import RateLimit, check_weight, limits_of
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.bodies import RewardBody
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.body_formats import RewardBody
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import exchange_of
 from hushrank.streams import seed_key, stream
 from hushrank.types import DenseUpdate

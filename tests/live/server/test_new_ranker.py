@@ -14,7 +14,7 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.round import Federation, run_round
 from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.live.wire.messages import encode_reward, encode_update
+from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, server_step_of
 from hushrank.types import Array, PrivateReward
 

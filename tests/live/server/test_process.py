@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushrank.live.server.config import ServerConfig
-from hushrank.live.server.founding import found_federation
+from hushrank.live.server.creation import create_federation
 from hushrank.live.server.process import bind, check_listening, is_loopback, serve
 from hushrank.live.wire.agreement import make_agreement
 
@@ -34,7 +34,7 @@ def test_a_port_in_use_is_said_so() -> None:
 def test_a_server_refuses_a_directory_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="found a federation with hushrank server init"):
         serve(tmp_path, tell=lambda *_, **__: None)
-    found_federation(tmp_path / "f", make_agreement("x", n_features=3), ServerConfig(), n_tokens=1)
+    create_federation(tmp_path / "f", make_agreement("x", n_features=3), ServerConfig(), n_tokens=1)
     (tmp_path / "f" / "keys").unlink()
     with pytest.raises(ValueError, match="does not hold the server's keys"):
         serve(tmp_path / "f", port=0, tell=lambda *_, **__: None)

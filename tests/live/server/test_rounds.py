@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hushrank.live.server.rounds import RoundPhase, RoundRules, Rounds
-from hushrank.live.wire.messages import Outcome, Reason, RefusedError
+from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 
 def start(*clients: int, **rules: float | None) -> Rounds:
@@ -49,7 +50,7 @@ def test_at_its_deadline_a_round_closes_with_a_quorum_and_is_abandoned_without(
     rounds = start(1, 2, 3, quorum=2, deadline_s=60)
     for client in range(1, n_answers + 1):
         answer(rounds, client)
-    assert rounds.next_look(10.0) == 50.0
+    assert rounds.next_check(10.0) == 50.0
     assert rounds.decide(59.9) is None and rounds.decide(60.0) is outcome
     rounds.end(outcome, 60.0)
     assert rounds.n_closed == (outcome is Outcome.closed)
@@ -59,7 +60,7 @@ def test_at_its_deadline_a_round_closes_with_a_quorum_and_is_abandoned_without(
 def test_an_answer_that_is_being_written_at_the_deadline_is_waited_for() -> None:
     rounds = start(1, 2, deadline_s=60)
     rounds.reserve(1, 1, 59.9)
-    assert rounds.decide(61.0) is None and rounds.next_look(61.0) is None
+    assert rounds.decide(61.0) is None and rounds.next_check(61.0) is None
     rounds.confirm(1)
     assert rounds.decide(61.0) is Outcome.closed
 
@@ -130,7 +131,7 @@ def test_there_is_a_pause_between_rounds() -> None:
     outcome = rounds.decide(1.0)
     assert outcome is Outcome.closed and not rounds.may_follow(outcome, 1.0)
     rounds.end(outcome, 1.0)
-    assert not rounds.may_open(5.9) and rounds.next_look(5.0) == 1.0 and rounds.may_open(6.0)
+    assert not rounds.may_open(5.9) and rounds.next_check(5.0) == 1.0 and rounds.may_open(6.0)
 
 
 def test_after_its_last_round_a_federation_is_finished() -> None:
@@ -139,7 +140,7 @@ def test_after_its_last_round_a_federation_is_finished() -> None:
     outcome = rounds.decide(1.0)
     assert outcome is Outcome.closed and not rounds.may_follow(outcome, 1.0)
     rounds.end(outcome, 1.0)
-    assert rounds.phase is RoundPhase.finished and not rounds.may_open(99.0) and rounds.next_look(2.0) is None
+    assert rounds.phase is RoundPhase.finished and not rounds.may_open(99.0) and rounds.next_check(2.0) is None
     assert Rounds(RoundRules(rounds=1), number=1, n_closed=1).phase is RoundPhase.finished
 
 

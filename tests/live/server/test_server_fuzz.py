@@ -17,11 +17,12 @@ import pytest
 import schemathesis
 from asking_people import Person, dense, enrol_people
 from hypothesis import HealthCheck, settings
-from live_processes import Server, found_federation, serving
+from live_processes import Server, create_federation, serving
 
-from hushrank.live.wire import messages
-from hushrank.live.wire.messages import Reason, make_secret
+from hushrank.live.wire import protocol
+from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.openapi import describe_api
+from hushrank.live.wire.refusals import Reason
 
 OPEN: dict[str, Any] = {"requests_per_second": 1e6, "burst": 1_000_000, "deadline_s": 3000, "min_clients": 3}
 N_PARAMS = 46
@@ -31,7 +32,7 @@ HEADERS = ("Authorization", "Hushrank-Wire", "Hushrank-Agreement", "Hushrank-Wei
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("fuzz") / "f"
-    found_federation(directory, "--features", N_PARAMS, **OPEN)
+    create_federation(directory, "--features", N_PARAMS, **OPEN)
     with serving(directory) as server:
         yield server
 
@@ -64,7 +65,7 @@ def make_headers(chance: random.Random, person: Person) -> dict[str, str]:
         "Hushrank-Wire": "1",
         "Hushrank-Agreement": person.digest,
         "Hushrank-Weight": str(chance.randint(1, 4)),
-        "Content-Type": messages.BODY_TYPE,
+        "Content-Type": protocol.BODY_TYPE,
     }
     if chance.random() < 0.4:
         name = chance.choice(HEADERS)
@@ -84,10 +85,11 @@ def fuzz(server: Server, people: list[Person], n_cases: int, seed: int) -> Count
             number = chance.choice(
                 ["1"] * 9 + ["0", "2", "-1", "x", "9" * 40, "1%2F..", "%00", "\u0661".encode().hex()]
             )
+            phase = chance.choice(["update"] * 19 + ["keys"])
             headers = {name: value.encode("latin-1") for name, value in make_headers(chance, person).items()}
             body: Any = make_body(chance)
             try:
-                connection.request("PUT", messages.UPDATE.format(round=number), body, headers)
+                connection.request("PUT", protocol.UPDATE.format(round=number, phase=phase), body, headers)
                 reply = connection.getresponse()
             except (http.client.HTTPException, OSError):
                 seen["hung up"] += 1
@@ -103,7 +105,7 @@ def fuzz(server: Server, people: list[Person], n_cases: int, seed: int) -> Count
 def check_the_round_still_closes(people: list[Person]) -> None:
     news = people[2].poll()
     for person in people:
-        if person.ask("GET", messages.ME).json["last"] != {"round": news["round"], "outcome": "open"}:
+        if person.ask("GET", protocol.ME).json["last"] != {"round": news["round"], "outcome": "open"}:
             assert person.answer(news["round"], dense(*([0.01] * N_PARAMS))).status == 200
     assert people[0].poll(after=news["round"])["round"] == news["round"] + 1
 
@@ -117,7 +119,7 @@ def test_a_few_hundred_hostile_updates_break_nothing(server: Server, people: lis
 
 @pytest.mark.slow
 def test_ten_thousand_hostile_updates_break_nothing(tmp_path: Path) -> None:
-    found_federation(tmp_path / "f", "--features", N_PARAMS, **OPEN)
+    create_federation(tmp_path / "f", "--features", N_PARAMS, **OPEN)
     with serving(tmp_path / "f") as server:
         people = enrol_people(server.url, server.directory, 3)
         assert sum(fuzz(server, people, 10_000, seed=2).values()) == 10_000
@@ -132,7 +134,7 @@ for check in (described.config.checks.negative_data_rejection, described.config.
 @described.parametrize()
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_server_does_what_it_describes(case: Any, server: Server, people: list[Person]) -> None:
-    if case.path != messages.LEAVE and case.headers and "Authorization" in case.headers:
+    if case.path != protocol.LEAVE and case.headers and "Authorization" in case.headers:
         case.headers["Authorization"] = f"Bearer {people[2].credential}"
     if case.query and "wait" in case.query:
         case.query["wait"] = 0

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from hushrank.live.server import store
+from hushrank.live.server.migrations import MIGRATIONS
 from hushrank.live.server.new_ranker import Body, first_ranker
-from hushrank.live.server.schema import MIGRATIONS, TABLES, SchemaError, make_engine, migrate, read_version
-from hushrank.live.server.store import Closing, Opening, Restored, UpdateRow
+from hushrank.live.server.schema import TABLES, SchemaError, make_engine, migrate, read_version
+from hushrank.live.server.store import Closing, Opening, StoredRounds, UpdateRow
 from hushrank.live.wire.agreement import make_agreement
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.protocol import UPDATE_PHASE
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.privacy.renyi import Spend
 
+KEPT = Path(__file__).parents[1] / "kept"
 AGREEMENT = make_agreement("library", n_features=3, privacy="sound", noise_multiplier=2.0, n_clients=2)
 STATE = {"optimiser/first": [1.0, 1.0, 1.0], "optimiser/n_steps": [1.0]}
 NEW = np.arange(3, dtype=np.float32), {name: np.array(values, "f4") for name, values in STATE.items()}
@@ -42,7 +47,7 @@ def enrol(connection: sa.Connection, n: int = 1) -> list[int]:
 
 
 def update(round: int, client: int, body: bytes = b"x") -> UpdateRow:
-    return UpdateRow(round, client, 1, store.digest_body(body, b"k"), body)
+    return UpdateRow(round, UPDATE_PHASE, client, 1, store.digest_body(body, b"k"), body)
 
 
 def test_a_new_file_holds_the_agreement_and_the_first_ranker_and_is_private(tmp_path: Path) -> None:
@@ -52,11 +57,11 @@ def test_a_new_file_holds_the_agreement_and_the_first_ranker_and_is_private(tmp_
     with store.open_store(path).begin() as connection:
         assert store.read_agreement(connection) == AGREEMENT
         assert store.read_ranker(connection)[0].tolist() == [0.0, 0.0, 0.0]
-        assert store.restore_rounds(connection) == Restored(0, 0, set(), False, set(), {})
+        assert store.restore_rounds(connection) == StoredRounds(0, 0, set(), False, set(), {})
         pragmas = ("journal_mode", "synchronous", "secure_delete")
         found = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in pragmas]
         assert found == ["wal", 2, 1]  # 2: FULL
-    with pytest.raises(ValueError, match="exists: a federation is founded once"):
+    with pytest.raises(ValueError, match="exists: a federation is created once"):
         store.create_store(path, AGREEMENT, *first_ranker(AGREEMENT))
 
 
@@ -81,10 +86,10 @@ def test_updates_count_once_for_their_clients(connection: sa.Connection) -> None
     store.insert_updates(connection, [update(1, two, b"b"), update(1, one, b"a")])
     assert store.read_bodies(connection, 1) == [Body(1.0, b"a"), Body(1.0, b"b")]
     assert [(m.accepted, m.last_round) for m in store.read_members(connection)] == [(1, 1), (1, 1)]
-    assert store.find_digest(connection, 1, one) == store.digest_body(b"a", b"k")
-    assert store.find_digest(connection, 2, one) is None
+    assert store.find_digest(connection, 1, UPDATE_PHASE, one) == store.digest_body(b"a", b"k")
+    assert store.find_digest(connection, 2, UPDATE_PHASE, one) is None
     restored = store.restore_rounds(connection)
-    assert restored.is_open and restored.asked == {one, two} and set(restored.digests) == {one, two}
+    assert restored.is_open and restored.asked == {one, two} == restored.answered
     with pytest.raises(sa.exc.IntegrityError):
         store.insert_updates(connection, [update(1, one, b"c")])
 
@@ -96,14 +101,36 @@ def test_closing_a_round_writes_everything_and_wipes_the_updates(connection: sa.
     store.insert_updates(connection, [update(1, one)])
     store.close_round(connection, Closing(1, NEW, Spend("gaussian", 0.5), keep_updates=keep), now=1.0)
     store.open_round(connection, Opening(2, [two]), now=1.0)
-    assert store.restore_rounds(connection) == Restored(2, 1, set(), True, {two}, {})
+    assert store.restore_rounds(connection) == StoredRounds(2, 1, set(), True, {two}, {})
     params, state = store.read_ranker(connection)
     assert params.tolist() == [0.0, 1.0, 2.0] and {name: part.tolist() for name, part in state.items()} == STATE
     assert store.read_spends(connection) == [Spend("gaussian", 0.5)]
     assert [body.content for body in store.read_bodies(connection, 1)] == ([b"x"] if keep else [None])
-    assert store.find_digest(connection, 1, one) is not None
-    n_rankers = connection.exec_driver_sql("SELECT count(*) FROM rankers").scalar_one()
-    assert n_rankers == (2 if keep else 1)
+    assert store.find_digest(connection, 1, UPDATE_PHASE, one) is not None
+    store.close_round(connection, Closing(2, NEW, None, keep_updates=keep), now=2.0)
+    rounds = connection.exec_driver_sql("SELECT round FROM rankers ORDER BY round").scalars().all()
+    assert rounds == ([0, 1, 2] if keep else [0, 2])
+    assert store.read_first_ranker(connection).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_first_ranker_of_a_file_that_has_lost_it_is_asked_for_in_vain(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("UPDATE rankers SET round = 3")
+    assert store.read_ranker(connection)[0].tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="the first ranker of this federation is gone: an older hushrank"):
+        store.read_first_ranker(connection)
+
+
+def test_an_update_counts_once_in_each_phase(connection: sa.Connection) -> None:
+    (one,) = enrol(connection)
+    store.open_round(connection, Opening(1, [one]), now=0.0)
+    store.insert_updates(connection, [update(1, one, b"a"), update(1, one, b"b")._replace(phase="keys")])
+    assert store.read_bodies(connection, 1) == [Body(1.0, b"a")]
+    assert store.read_bodies(connection, 1, "keys") == [Body(1.0, b"b")]
+    assert store.find_digest(connection, 1, "keys", one) == store.digest_body(b"b", b"k")
+    assert store.restore_rounds(connection).answered == {one}
+    store.close_round(connection, Closing(1, NEW, None, keep_updates=False), now=1.0)
+    assert connection.exec_driver_sql("SELECT n_accepted FROM rounds").scalar_one() == 1
+    assert {body for (body,) in connection.exec_driver_sql("SELECT body FROM updates")} == {None}
 
 
 def test_an_abandoned_round_leaves_the_ranker_and_costs_nothing(connection: sa.Connection) -> None:
@@ -111,7 +138,7 @@ def test_an_abandoned_round_leaves_the_ranker_and_costs_nothing(connection: sa.C
     store.open_round(connection, Opening(1, [one]), now=0.0)
     store.insert_updates(connection, [update(1, one)])
     store.close_round(connection, Closing(1, None, Spend("gaussian", 0.5), keep_updates=False), now=1.0)
-    assert store.restore_rounds(connection) == Restored(1, 0, {1}, False, set(), {})
+    assert store.restore_rounds(connection) == StoredRounds(1, 0, {1}, False, set(), {})
     assert store.read_spends(connection) == [] and store.read_ranker(connection)[0].tolist() == [0, 0, 0]
 
 
@@ -121,7 +148,8 @@ def test_digests_are_forgotten_after_a_hundred_rounds(connection: sa.Connection)
         store.open_round(connection, Opening(number, [one]), now=0.0)
         store.insert_updates(connection, [update(number, one)])
         store.close_round(connection, Closing(number, NEW, None, keep_updates=False), now=1.0)
-    assert store.find_digest(connection, 1, one) is None and store.find_digest(connection, 101, one) is not None
+    assert store.find_digest(connection, 1, UPDATE_PHASE, one) is None
+    assert store.find_digest(connection, 101, UPDATE_PHASE, one) is not None
 
 
 def test_wiped_updates_are_not_in_the_file_any_more(tmp_path: Path) -> None:
@@ -155,7 +183,7 @@ def test_an_agreement_that_was_edited_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="does not exist: found a federation with hushrank server init"):
+    with pytest.raises(ValueError, match=r"does not exist\. Create a federation with: hushrank server init"):
         store.open_store(tmp_path / "absent")
     (tmp_path / "text").write_text("no database at all " * 99)
     with pytest.raises(SchemaError, match="is not a federation's file, or is damaged"):
@@ -188,10 +216,29 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
         assert "nickname" not in {column["name"] for column in sa.inspect(connection).get_columns("clients")}
 
 
-def test_migrated_and_new_files_have_the_same_tables(tmp_path: Path) -> None:
-    """So that whoever adds a migration changes the definitions too. Version 1 is the tables without any."""
-    new, path = make_engine(tmp_path / "new"), tmp_path / "new"
-    migrate(new, path)
-    with new.begin() as connection:
-        names = set(sa.inspect(connection).get_table_names())
-        assert names == set(TABLES.tables) and read_version(connection) == 1 + len(MIGRATIONS)
+def describe_tables(path: Path) -> dict[str, Any]:
+    """{table: what a program that uses it can notice}"""
+    with make_engine(path).begin() as connection:
+        assert read_version(connection) == 1 + len(MIGRATIONS)
+        found = sa.inspect(connection)
+        tables = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        made = {row.name: row.sql for row in tables}
+        return {
+            name: (
+                [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)],
+                found.get_pk_constraint(name)["constrained_columns"],
+                found.get_unique_constraints(name),
+                "WITHOUT ROWID" in made[name],
+            )
+            for name in found.get_table_names()
+        }
+
+
+@pytest.mark.parametrize("schema", sorted(path.name for path in KEPT.iterdir() if path.is_dir()))
+def test_migrated_and_new_files_have_the_same_tables(schema: str, tmp_path: Path) -> None:
+    """So that whoever adds a migration changes the definitions too. The old files were written by old versions."""
+    migrate(make_engine(tmp_path / "new"), tmp_path / "new")
+    shutil.copy(KEPT / schema / "federation" / store.FILE, tmp_path / "old")
+    store.open_store(tmp_path / "old")
+    assert describe_tables(tmp_path / "old") == describe_tables(tmp_path / "new")
+    assert set(describe_tables(tmp_path / "new")) == set(TABLES.tables)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hushrank.live.server import store
 from hushrank.live.server.new_ranker import first_ranker
-from hushrank.live.server.store import Restored
+from hushrank.live.server.store import StoredRounds
 from hushrank.live.wire.agreement import make_agreement
 
 AGREEMENT = make_agreement("library", n_features=3, rounds=9)
@@ -28,7 +28,7 @@ def work(path, moment):
         store.add_tokens(connection, [b"1", b"2"], expires_at=9.0)
         clients = [store.enrol_client(connection, token, token, now=0.0).id for token in (b"1", b"2")]
         store.open_round(connection, Opening(1, clients), now=0.0)
-        store.insert_updates(connection, [UpdateRow(1, c, 1, b"d", bytes(12)) for c in clients])
+        store.insert_updates(connection, [UpdateRow(1, "update", c, 1, b"d", bytes(12)) for c in clients])
     seen = []
     def die(*_):
         seen.append(1)
@@ -53,15 +53,16 @@ for moment, path in enumerate(sys.argv[1:], start=1):
 """
 
 
-def read(path: Path) -> tuple[Restored, list[float], int, dict[str, int]]:
+def read(path: Path) -> tuple[StoredRounds, list[float], int, dict[str, int]]:
     with store.open_store(path).begin() as connection:
         spends, refused = len(store.read_spends(connection)), store.read_refusals(connection)
         return store.restore_rounds(connection), store.read_ranker(connection)[0].tolist(), spends, refused
 
 
 def test_a_kill_at_any_statement_of_closing_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
-    before = (Restored(1, 0, set(), True, {1, 2}, {1: b"d", 2: b"d"}), [0.0, 0.0, 0.0], 0, dict[str, int]())
-    after = (Restored(2, 1, set(), True, {1, 2}, {}), [1.0, 1.0, 1.0], 1, {"norm": 1})
+    digests = {("update", 1): b"d", ("update", 2): b"d"}
+    before = (StoredRounds(1, 0, set(), True, {1, 2}, digests), [0.0, 0.0, 0.0], 0, dict[str, int]())
+    after = (StoredRounds(2, 1, set(), True, {1, 2}, {}), [1.0, 1.0, 1.0], 1, {"norm": 1})
     paths = [tmp_path / f"{moment}.sqlite" for moment in range(1, 31)]
     for path in paths:
         store.create_store(path, AGREEMENT, *first_ranker(AGREEMENT))

@@ -17,7 +17,8 @@ from hushrank.live.server.new_ranker import first_ranker
 from hushrank.live.server.store import Opening, UpdateRow
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import make_agreement
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.protocol import UPDATE_PHASE
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 AGREEMENT = make_agreement("library", n_features=3)
 
@@ -35,7 +36,7 @@ def make_engine(directory: Path, n_clients: int) -> sa.Engine:
 
 
 def update(client: int, n_bytes: int = 12) -> UpdateRow:
-    return UpdateRow(1, client, 1, b"digest", bytes(n_bytes))
+    return UpdateRow(1, UPDATE_PHASE, client, 1, b"digest", bytes(n_bytes))
 
 
 def drive(engine: sa.Engine, story: Callable[[Writer], Awaitable[Any]]) -> tuple[Any, int]:

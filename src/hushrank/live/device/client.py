@@ -19,26 +19,13 @@ from pathlib import Path
 
 from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, leave_federation
-from hushrank.live.device.store import REFUSED, SENT, WAITING, Answer, Interactions, KeptRanker
+from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Reply, Transport, parse_json
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import (
-    AGREEMENT_HEADER,
-    BODY_TYPE,
-    ME,
-    RANKER,
-    ROUND,
-    UPDATE,
-    WEIGHT_HEADER,
-    LastAnswer,
-    Outcome,
-    Reason,
-    RefusedError,
-    RoundNews,
-    Standing,
-    parse_news,
-    parse_standing,
-)
+from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
+from hushrank.live.wire.protocol import AGREEMENT_HEADER, BODY_TYPE, ME, RANKER, ROUND, WEIGHT_HEADER, update_path
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import count_params
 from hushrank.privacy.ledger import BudgetSpentError, Ledger, compare_length, read_ledger, reserve_round
 from hushrank.rankers.named import unpack_ranker
@@ -102,7 +89,7 @@ def take_part(member: Participant, *, rounds: int | None = None, is_once: bool =
     """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
     device is asked now and has something to tell."""
     settle_waiting(member)
-    newest = member.store.newest_answer()
+    newest = member.store.outbox.newest()
     after, n_answers = newest.round if newest is not None else 0, 0
     while rounds is None or n_answers < rounds:
         news = ask_round(member, after=after, wait_s=1 if is_once else WAIT_S)
@@ -133,7 +120,7 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
         return False
     pay(member, draft)
     answer = member.learning.seal(draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
-    member.store.commit_answer(answer, draft.used)
+    member.store.outbox.commit(answer, draft.used)
     member.store.forget_before(round - member.keep_rounds)
     return upload(member, answer, n_lists=len(draft.used))
 
@@ -200,7 +187,7 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
     headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
     if not member.learning.exchange.protection.counts_alike:
         headers[WEIGHT_HEADER] = f"{answer.weight:.0f}"
-    path = UPDATE.format(round=answer.round)
+    path = update_path(answer.round)
     reason: str | None = None
     try:
         member.transport.call("PUT", path, parse=_read_accepted, body=answer.body, headers=headers)
@@ -209,9 +196,9 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
             raise _explain_fatal(error, member) from error
         if not _counts_already(member, answer.round, error.reason):
             reason = str(error.reason)
-            member.store.refuse(answer.round, reason, frees=error.reason in _FREEING)
+            member.store.outbox.refuse(answer.round, reason, frees=error.reason in _FREEING)
     if reason is None:
-        member.store.confirm(answer.round)
+        member.store.outbox.confirm(answer.round)
     ledger = None if member.ledger is None else read_ledger(member.ledger)
     state = SENT if reason is None else REFUSED
     member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger))
@@ -233,7 +220,7 @@ def _counts_already(member: Participant, round: int, reason: Reason) -> bool:
 def settle_waiting(member: Participant) -> None:
     """What was committed and perhaps not sent: send it again, or learn that it came too late."""
     used = member.store.count_used()
-    for answer in member.store.list_answers(WAITING):
+    for answer in member.store.outbox.answers(WAITING):
         upload(member, answer, n_lists=used.get(answer.round, 0))
 
 
@@ -241,10 +228,10 @@ def settle_last(member: Participant, last: LastAnswer | None) -> None:
     """A round that was abandoned counts for nobody: its impressions are free again. What it cost stays spent."""
     if last is None or last.outcome is not Outcome.abandoned:
         return
-    answer = member.store.find_answer(last.round)
+    answer = member.store.outbox.find(last.round)
     if answer is not None and answer.state != REFUSED:
         n_lists = member.store.count_used().get(last.round, 0)
-        member.store.refuse(last.round, str(Outcome.abandoned), frees=True)
+        member.store.outbox.refuse(last.round, str(Outcome.abandoned), frees=True)
         ledger = None if member.ledger is None else read_ledger(member.ledger)
         member.report(Report(last.round, n_lists, len(answer.body), REFUSED, str(Outcome.abandoned), ledger))
 

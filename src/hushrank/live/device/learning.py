@@ -16,9 +16,11 @@ import numpy as np
 
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.learners.logged import rescored_pdgd_gradient
-from hushrank.live.device.store import SAMPLED, Answer, Impression, Interactions, KeptRanker
+from hushrank.live.device.impressions import SAMPLED, Impression
+from hushrank.live.device.outbox import Answer
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.bodies import BodyFormat
+from hushrank.live.wire.body_formats import BodyFormat
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker

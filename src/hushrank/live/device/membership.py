@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,11 @@ from typing import Any
 from hushrank.live.device.store import Interactions, Membership
 from hushrank.live.device.transport import Transport, parse_json
 from hushrank.live.wire.agreement import Agreement, as_json, parse_agreement
-from hushrank.live.wire.messages import ENROL, FEDERATION, LEAVE, WIRE_VERSION, Reason, RefusedError, make_secret
+from hushrank.live.wire.credentials import make_secret
+from hushrank.live.wire.protocol import ENROL, FEDERATION, LEAVE, WIRE_VERSION
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import guarantee_of, price_of, total_epsilon_of
-from hushrank.locks import alone_in
+from hushrank.locks import lock_directory
 from hushrank.privacy.ledger import Budget, Ledger, LedgerError, open_ledger, read_ledger
 
 LEDGER = "ledger.jsonl"
@@ -32,12 +33,11 @@ class AgreementChangedError(ValueError):
     """The server's terms are not those under which this client joined."""
 
 
-@contextmanager
-def at_work(home: Path) -> Iterator[None]:
-    """While this lasts, no other client works in this home. Any death of the process releases it."""
+def lock_home(home: Path) -> AbstractContextManager[None]:
+    """One client at a time works in a home."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with alone_in(home, who="client"):
-        yield
+    refusal = f"another client is at work in {home}. Stop it, or name another directory."
+    return lock_directory(home, refusal=refusal)
 
 
 def join_federation(store: Interactions, transport: Transport, *, token: str | None = None) -> Agreement:

@@ -9,7 +9,7 @@ from hushrank.federation.exchange import UpdateExchange
 from hushrank.live.device.learning import GradientLearning, Learning
 from hushrank.live.device.trials import TrialLearning
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.bodies import body_of
+from hushrank.live.wire.body_formats import body_of
 from hushrank.live.wire.terms import exchange_of, price_of, ranker_of
 
 LEARNINGS: dict[str, Callable[..., Learning]] = {

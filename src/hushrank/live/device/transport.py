@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from hushrank.live.wire.messages import WIRE_HEADER, WIRE_VERSION, Reason, RefusedError
+from hushrank.live.wire.protocol import WIRE_HEADER, WIRE_VERSION
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.streams import ENTROPY, draw_uniform
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0  # between two tries after errors

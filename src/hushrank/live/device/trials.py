@@ -12,8 +12,9 @@ import numpy as np
 
 from hushrank.federation.evolution import Evolution
 from hushrank.learners.es import directions, perturbation
+from hushrank.live.device.impressions import SORTED, Impression
 from hushrank.live.device.learning import Draft, Learning, Progress
-from hushrank.live.device.store import SORTED, Impression, Interactions, KeptRanker
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.rankers.policy import sort_ranking
 from hushrank.streams import draw_bits
 from hushrank.types import Array, SeedReward
@@ -46,7 +47,7 @@ class TrialLearning(Learning):
         return self.exchange.finite(unknown, impression.is_clicked, unknown)
 
     def show(self, store: Interactions, ranker: KeptRanker, features: Array) -> Impression:
-        if ranker.seed is None or store.find_answer(ranker.round) is not None:
+        if ranker.seed is None or store.outbox.find(ranker.round) is not None:
             return self.sort_list(ranker, features, direction=None)  # the round needs no more trials
         return self.sort_list(ranker, features, direction=self.choose_direction(store, ranker))
 

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from hushrank.live.device.client import Ending, Listeners, Participant, ask_ranker, take_part
 from hushrank.live.device.learning import Learning
-from hushrank.live.device.membership import at_work, join_federation, open_account
+from hushrank.live.device.membership import join_federation, lock_home, open_account
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
@@ -116,7 +116,7 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listener
     """One person's client, from joining to its end."""
     home = pretence.home / str(id)
     with (
-        at_work(home),
+        lock_home(home),
         Interactions(home / STORE, is_durable=False) as store,
         Transport(pretence.url, ca=pretence.ca, stop=stop, tell=listeners.tell) as transport,
     ):

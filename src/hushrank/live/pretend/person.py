@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushrank.live.device.impressions import Impression
 from hushrank.live.device.learning import Learning
-from hushrank.live.device.store import Impression, Interactions, KeptRanker
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.metrics.ndcg import ndcg
 from hushrank.streams import Purpose, draw_below, draw_uniform, fold_in
 from hushrank.types import Array, QuerySet, User

@@ -12,7 +12,7 @@ from typing import Any
 
 from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import MOST_WAIT_S
+from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.terms import exchange_of
 
 FILE = "server.toml"
@@ -87,7 +87,9 @@ def read_config(directory: Path) -> ServerConfig:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(f"{path} does not exist: found a federation with hushrank server init {directory}") from error
+        raise ValueError(
+            f"{path} does not exist. Create a federation with: hushrank server init {directory}"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
     try:

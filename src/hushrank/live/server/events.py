@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...)
+Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...): never anything about one client
 
 
 def tell_programs(stream: TextIO) -> Tell:
@@ -39,7 +39,7 @@ def describe_round(facts: dict[str, Any]) -> str:
 
 
 def describe_status(status: dict[str, Any]) -> str:
-    """What `reading.read_status` found, for people."""
+    """What `status.read_status` gives, for people."""
     agreed = status["agreement"]
     of = f" of {agreed['rounds']}" if agreed["rounds"] else ""
     answers = f", {status['answers']}/{status['asked']} answers" if status["asked"] is not None else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.bodies import BodyFormat, body_of
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.body_formats import BodyFormat, body_of
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 
 def limits_of(agreement: Agreement, *, max_norm: float) -> BodyFormat:

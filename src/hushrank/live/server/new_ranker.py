@@ -13,7 +13,7 @@ import numpy as np
 
 from hushrank.federation.state import OPTIMISER, part_of, with_owner
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.bodies import body_of
+from hushrank.live.wire.body_formats import body_of
 from hushrank.live.wire.terms import count_params, exchange_of, key_of, ranker_of, server_step_of
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
 from hushrank.types import Array, NamedArrays

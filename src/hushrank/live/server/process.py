@@ -20,11 +20,10 @@ from starlette.applications import Starlette
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
 from hushrank.live.server.coordinator import Coordinator
+from hushrank.live.server.creation import lock_federation, read_keys
 from hushrank.live.server.events import Tell
-from hushrank.live.server.founding import read_keys
 from hushrank.live.server.routes import Application, make_app
 from hushrank.live.wire.terms import guarantee_of
-from hushrank.locks import alone_in
 
 _BACKLOG = 2048
 _KEEP_ALIVE_S = 120  # Why: longer than a long poll, so that a client's connection lives from one to the next
@@ -46,7 +45,7 @@ def serve(
     config = read_config(directory)
     config = replace(config, host=host or config.host, port=config.port if port is None else port)
     check_listening(config, behind_proxy=behind_proxy)
-    with alone_in(directory, who="server"):
+    with lock_federation(directory):
         keys, engine = read_keys(directory), store.open_store(directory / store.FILE)
         coordinator = Coordinator(engine, config, digest_key=keys.digest_key, tell=tell)
         watch(coordinator)

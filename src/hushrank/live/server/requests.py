@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 JSON = "application/json"
 

@@ -15,7 +15,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hushrank.live.wire.messages import Outcome, Reason, RefusedError
+from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 
 class RoundPhase(StrEnum):
@@ -168,7 +169,7 @@ class Rounds:
         self.opens_at = now + self.rules.pause_s
         self.phase = RoundPhase.finished if self.n_closed == self.rules.rounds else RoundPhase.idle
 
-    def next_look(self, now: float) -> float | None:
+    def next_check(self, now: float) -> float | None:
         """Seconds until time alone may change something; None: only an event can. Asked after `decide`."""
         if self.is_open and self.closes_at > now:
             return self.closes_at - now

@@ -15,21 +15,23 @@ from starlette.responses import Response as StarletteResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import ServerConfig
-from hushrank.live.server.coordinator import Caller, Coordinator
+from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.counters import as_text
 from hushrank.live.server.limits import RateLimit, check_weight
 from hushrank.live.server.requests import Request, Response
 from hushrank.live.server.store import hash_secret
-from hushrank.live.wire import messages
+from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import as_json
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.credentials import is_secret
 from hushrank.live.wire.openapi import describe_api
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 _MOST_JSON = 1024  # bytes of a JSON body
-_WIRE = messages.WIRE_HEADER.lower().encode()
-_AGREEMENT, _WEIGHT = messages.AGREEMENT_HEADER.lower().encode(), messages.WEIGHT_HEADER.lower().encode()
-_BEFORE_ROUND, _, _AFTER_ROUND = messages.UPDATE.partition("{round}")
+_WIRE = protocol.WIRE_HEADER.lower().encode()
+_AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGHT_HEADER.lower().encode()
+_BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
 _ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -39,16 +41,16 @@ def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: 
     """The whole service. It starts and stops the coordinator."""
     routes = Routes(coordinator, config, operator_token)
     endpoints = {
-        ("PUT", messages.UPDATE): Endpoint(routes, messages.UPDATE, routes.update),
-        ("GET", messages.ROUND): Endpoint(routes, messages.ROUND, routes.round),
-        ("GET", messages.RANKER): Endpoint(routes, messages.RANKER, routes.ranker),
-        ("GET", messages.FEDERATION): Endpoint(routes, messages.FEDERATION, routes.federation),
-        ("GET", messages.ME): Endpoint(routes, messages.ME, routes.me),
-        ("POST", messages.ENROL): Endpoint(routes, messages.ENROL, routes.enrol),
-        ("POST", messages.LEAVE): Endpoint(routes, messages.LEAVE, routes.leave),
-        ("GET", messages.HEALTH): Endpoint(routes, messages.HEALTH, routes.health),
-        ("GET", messages.METRICS): Endpoint(routes, messages.METRICS, routes.metrics),
-        ("GET", messages.OPENAPI): Endpoint(routes, messages.OPENAPI, routes.openapi),
+        ("PUT", protocol.UPDATE): Endpoint(routes, protocol.UPDATE, routes.update),
+        ("GET", protocol.ROUND): Endpoint(routes, protocol.ROUND, routes.round),
+        ("GET", protocol.RANKER): Endpoint(routes, protocol.RANKER, routes.ranker),
+        ("GET", protocol.FEDERATION): Endpoint(routes, protocol.FEDERATION, routes.federation),
+        ("GET", protocol.ME): Endpoint(routes, protocol.ME, routes.me),
+        ("POST", protocol.ENROL): Endpoint(routes, protocol.ENROL, routes.enrol),
+        ("POST", protocol.LEAVE): Endpoint(routes, protocol.LEAVE, routes.leave),
+        ("GET", protocol.HEALTH): Endpoint(routes, protocol.HEALTH, routes.health),
+        ("GET", protocol.METRICS): Endpoint(routes, protocol.METRICS, routes.metrics),
+        ("GET", protocol.OPENAPI): Endpoint(routes, protocol.OPENAPI, routes.openapi),
     }
 
     @asynccontextmanager
@@ -89,14 +91,14 @@ class Application:
 
     def __init__(self, rest: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
         self.rest = rest
-        self._endpoints, self._update = endpoints, endpoints["PUT", messages.UPDATE]
+        self._endpoints, self._update = endpoints, endpoints["PUT", protocol.UPDATE]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.rest(scope, receive, send)
         path, method = scope["path"], scope["method"]
         endpoint = self._endpoints.get((method, path))
-        if endpoint is None and method == "PUT" and path.startswith(_BEFORE_ROUND) and path.endswith(_AFTER_ROUND):
+        if endpoint is None and method == "PUT" and _is_update(path):
             endpoint = self._update
         return await (endpoint or self.rest)(scope, receive, send)
 
@@ -111,7 +113,7 @@ class Routes:
         self._callers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         self._strangers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         agreed = {"agreement": as_json(coordinator.agreement), "digest": coordinator.digest}
-        self._agreed, self._api = Response({**agreed, "wire": messages.WIRE_VERSION}), Response(describe_api())
+        self._agreed, self._api = Response({**agreed, "wire": protocol.WIRE_VERSION}), Response(describe_api())
 
     # Routes
 
@@ -123,12 +125,12 @@ class Routes:
         self._check_version(request)
         self._meet_stranger(request)
         credential = request.secret()
-        if credential is None or not messages.is_secret(credential):
+        if credential is None or not is_secret(credential):
             raise RefusedError(Reason.credential, "send Authorization: Bearer and 43 url-safe characters of your own.")
         token = (await request.json(most=_MOST_JSON, within_s=self._body_timeout_s)).get("token")
         if not isinstance(token, str):
             raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}.')
-        standing = await self._federation.enrol(token if messages.is_secret(token) else "", credential)
+        standing = await self._federation.enrol(token if is_secret(token) else "", credential)
         return Response({"accepted_updates": standing.accepted_updates})
 
     async def me(self, request: Request) -> Response:
@@ -146,20 +148,20 @@ class Routes:
         published = self._federation.published(None if text is None else _whole(text, "round"))
         is_known = request.header(b"if-none-match") == published.etag
         content, status = (b"", 304) if is_known else (published.content, 200)
-        kind = messages.BODY_TYPE
+        kind = protocol.BODY_TYPE
         return Response(content, status=status, media_type=kind, etag=published.etag, cache_control="no-cache")
 
     async def update(self, request: Request) -> Response:
         caller, limits = self._meet(request), self._federation.limits
-        if not request.is_of_type(messages.BODY_TYPE):
-            raise RefusedError(Reason.media, f"an update is sent as {messages.BODY_TYPE}.")
+        if not request.is_of_type(protocol.BODY_TYPE):
+            raise RefusedError(Reason.media, f"an update is sent as {protocol.BODY_TYPE}.")
         if request.header(_AGREEMENT) != self._federation.digest:
             raise RefusedError(Reason.agreement, "this federation has another agreement than the client.")
         weight = check_weight(limits, request.header(_WEIGHT))
-        number = _whole(request.scope["path"][len(_BEFORE_ROUND) : -len(_AFTER_ROUND)], "round")
+        number, phase = _parse_update_path(request.scope["path"])
         body = await request.body(most=limits.n_bytes, within_s=self._body_timeout_s)
         limits.check(body)
-        is_again = await self._federation.take_update(caller, number, weight, body)
+        is_again = await self._federation.take_update(caller, number, phase, weight, body)
         return _AGAIN if is_again else _ACCEPTED
 
     async def leave(self, request: Request) -> Response:
@@ -194,7 +196,7 @@ class Routes:
         if refused.status == 401:
             headers["www_authenticate"] = "Bearer"
         if refused.status == 426:
-            headers["upgrade"] = f"hushrank-wire/{messages.WIRE_VERSION}"
+            headers["upgrade"] = f"hushrank-wire/{protocol.WIRE_VERSION}"
         return Response({"reason": str(refused.reason), "detail": str(refused)}, status=refused.status, **headers)
 
     async def refuse_path(self, _: StarletteRequest, error: Exception) -> StarletteResponse:
@@ -207,14 +209,14 @@ class Routes:
     # Who asks
 
     def _check_version(self, request: Request) -> None:
-        if request.header(_WIRE) != str(messages.WIRE_VERSION):
+        if request.header(_WIRE) != str(protocol.WIRE_VERSION):
             raise RefusedError(
                 Reason.version,
-                f"this server speaks version {messages.WIRE_VERSION} of the wire: send {messages.WIRE_HEADER}: "
-                f"{messages.WIRE_VERSION}, or update hushrank.",
+                f"this server speaks version {protocol.WIRE_VERSION} of the wire: send {protocol.WIRE_HEADER}: "
+                f"{protocol.WIRE_VERSION}, or update hushrank.",
             )
 
-    def _meet(self, request: Request, *, or_left: bool = False) -> Caller:
+    def _meet(self, request: Request, *, or_left: bool = False) -> KnownClient:
         """The client that asks, if it does not request too often."""
         self._check_version(request)
         try:
@@ -229,6 +231,18 @@ class Routes:
         self._strangers.check(request.address, self._federation.now())
 
 
+def _is_update(path: str) -> bool:
+    return path.startswith(_BEFORE_ROUND) and path.count("/") == protocol.UPDATE.count("/")
+
+
+def _parse_update_path(path: str) -> tuple[int, str]:
+    """Round and phase of an update."""
+    round, _, phase = path.removeprefix(_BEFORE_ROUND).partition("/")
+    if phase not in protocol.PHASES:
+        raise RefusedError(Reason.phase, f"a round of this federation has the phases {', '.join(protocol.PHASES)}.")
+    return _whole(round, "round"), phase
+
+
 def _whole(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise RefusedError(Reason.bad_request, f"{name} must be a whole number from 0 on.")
@@ -240,6 +254,6 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= messages.MOST_WAIT_S:
-        raise RefusedError(Reason.bad_request, f"wait must be a number of seconds from 0 to {messages.MOST_WAIT_S}.")
+    if not 0 <= seconds <= protocol.MOST_WAIT_S:
+        raise RefusedError(Reason.bad_request, f"wait must be a number of seconds from 0 to {protocol.MOST_WAIT_S}.")
     return seconds

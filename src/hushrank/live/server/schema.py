@@ -1,4 +1,4 @@
-"""The tables of a federation's one SQLite file, and how an older file becomes a newer one.
+"""The tables of a federation's one SQLite file. Whoever changes them adds a step to `migrations.py`.
 
 Times are seconds since 1970. Secrets are never stored, only their SHA-256: 256 random bits cannot be guessed from it.
 """
@@ -6,13 +6,16 @@ Times are seconds since 1970. Secrets are never stored, only their SHA-256: 256 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, String, Table, Text
+
+from hushrank.live.server.migrations import MIGRATIONS, Migration
 
 TABLES = sa.MetaData()
 VERSION = Table("schema_version", TABLES, Column("version", Integer, nullable=False))
@@ -61,7 +64,8 @@ UPDATES = Table(
     "updates",
     TABLES,
     Column("round", Integer, primary_key=True),
-    Column("client", Integer, primary_key=True),  # so that nobody counts twice in a round
+    Column("phase", String(16), primary_key=True),  # of the round, as the wire names it
+    Column("client", Integer, primary_key=True),  # so that nobody counts twice in a phase
     Column("weight", Integer, nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # keyed BLAKE2 of the body
     Column("body", LargeBinary),  # wiped when the round is over
@@ -71,10 +75,8 @@ RANKERS = Table(
     "rankers",
     TABLES,
     Column("round", Integer, primary_key=True),  # that made it; 0: the first one
-    Column("params", LargeBinary, nullable=False),  # little-endian float32, as are the others
-    Column("first", LargeBinary, nullable=False),  # the server's optimiser state
-    Column("second", LargeBinary, nullable=False),
-    Column("n_steps", LargeBinary, nullable=False),
+    Column("params", LargeBinary, nullable=False),  # little-endian float32
+    Column("state", LargeBinary, nullable=False),  # what the server remembers: named arrays (`arrays.py`)
 )
 SPENT = Table(  # what each closed round cost a client that answered
     "spent",
@@ -86,11 +88,6 @@ SPENT = Table(  # what each closed round cost a client that answered
 )
 REFUSED = Table("refused", TABLES, Column("reason", String(16), primary_key=True), Column("n", Integer, nullable=False))
 
-Migration = Callable[[sa.Connection], None]
-# Step i makes version i + 2 of version i + 1; a new file gets the tables above at once. A step is never changed once it
-# was released, and whoever adds one changes the definitions above too (a test compares the two ways).
-MIGRATIONS: tuple[Migration, ...] = ()
-
 
 class SchemaError(ValueError):
     """The file is not a federation of a version that can be read."""
@@ -98,7 +95,7 @@ class SchemaError(ValueError):
 
 def make_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
     """SQLite as a server needs it: a commit is on the disk when it returns, and what is deleted is overwritten."""
-    place = f"file:{quote(path.resolve().as_posix())}?mode={'ro' if read_only else 'rwc'}"
+    place = _place(path, "ro" if read_only else "rwc")
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(place, uri=True, check_same_thread=False)  # Why: the writer's threads take turns
@@ -120,6 +117,18 @@ def make_engine(path: Path, *, read_only: bool = False) -> sa.Engine:
     return engine
 
 
+def copy_to_memory(path: Path) -> sa.Engine:
+    """A copy of the file that may be changed: for reading one of an older version while its server runs."""
+    copied = sqlite3.connect(":memory:", check_same_thread=False)
+    with closing(sqlite3.connect(_place(path, "ro"), uri=True)) as original:
+        original.backup(copied)
+    return sa.create_engine("sqlite://", creator=lambda: copied, poolclass=sa.StaticPool)
+
+
+def _place(path: Path, mode: str) -> str:
+    return f"file:{quote(path.resolve().as_posix())}?mode={mode}"
+
+
 def migrate(engine: sa.Engine, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Bring the file to the newest version, in one transaction; one of a later version is refused."""
     newest = 1 + len(migrations)
@@ -134,6 +143,12 @@ def migrate(engine: sa.Engine, path: Path, migrations: Sequence[Migration] = MIG
         if version < newest:
             connection.execute(sa.delete(VERSION))
             connection.execute(sa.insert(VERSION).values(version=newest))
+
+
+def is_newest(engine: sa.Engine) -> bool:
+    """Whether this version wrote the file, or brought it up to date."""
+    with engine.begin() as connection:
+        return read_version(connection) == 1 + len(MIGRATIONS)
 
 
 def read_version(connection: sa.Connection) -> int:

@@ -27,7 +27,7 @@ def read_status(directory: Path) -> dict[str, Any]:
         "agreement": as_json(agreement),
         "round": rounds.number,
         "state": "finished" if is_finished else "open" if rounds.is_open else "idle",
-        "answers": len(rounds.digests) if rounds.is_open else None,
+        "answers": len(rounds.answered) if rounds.is_open else None,
         "asked": len(rounds.asked) if rounds.is_open else None,
         "rounds_closed": rounds.n_closed,
         "rounds_abandoned": len(rounds.abandoned),

@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from hushrank.federation.state import OPTIMISER
+from hushrank.live.server.arrays import pack_arrays, unpack_arrays
 from hushrank.live.server.new_ranker import Body
 from hushrank.live.server.schema import (
     ASKED,
@@ -30,11 +31,15 @@ from hushrank.live.server.schema import (
     TOKENS,
     UPDATES,
     SchemaError,
+    copy_to_memory,
+    is_newest,
     make_engine,
     migrate,
 )
 from hushrank.live.wire.agreement import Agreement, canonical, parse_agreement
-from hushrank.live.wire.messages import Outcome, Reason, RefusedError
+from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.protocol import UPDATE_PHASE
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.privacy.renyi import Spend
 from hushrank.types import Array, NamedArrays
 
@@ -46,10 +51,16 @@ class UpdateRow(NamedTuple):
     """An accepted update."""
 
     round: int
+    phase: str  # of the round
     client: int
     weight: int
     digest: bytes
     body: bytes
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """By which it is known among the updates of its round."""
+        return self.phase, self.client
 
 
 class Member(NamedTuple):
@@ -80,7 +91,7 @@ class Closing:
     keep_updates: bool  # for audits; usually they are wiped
 
 
-class Restored(NamedTuple):
+class StoredRounds(NamedTuple):
     """Where the rounds stood when the file was last written."""
 
     number: int  # of the newest round; 0: none
@@ -88,7 +99,12 @@ class Restored(NamedTuple):
     abandoned: set[int]
     is_open: bool  # the newest one
     asked: set[int]  # of the open round
-    digests: dict[int, bytes]  # {client: of its update} of the open round
+    digests: dict[tuple[str, int], bytes]  # {(phase, client): of its update} of the open round
+
+    @property
+    def answered(self) -> set[int]:
+        """Whose updates of the open round are in the file."""
+        return {client for phase, client in self.digests if phase == UPDATE_PHASE}
 
 
 def hash_secret(secret: str) -> bytes:
@@ -104,7 +120,7 @@ def digest_body(body: bytes, key: bytes) -> bytes:
 def create_store(path: Path, agreement: Agreement, params: Array, state: NamedArrays) -> None:
     """A new federation: no client, no round, the first ranker."""
     if path.exists():
-        raise ValueError(f"{path} exists: a federation is founded once.")
+        raise ValueError(f"{path} exists: a federation is created once.")
     engine = make_engine(path)
     migrate(engine, path)
     path.chmod(0o600)
@@ -117,14 +133,21 @@ def create_store(path: Path, agreement: Agreement, params: Array, state: NamedAr
     engine.dispose()
 
 
-def open_store(path: Path, *, read_only: bool = False) -> sa.Engine:
-    """The federation in a file, brought to this version."""
+def open_store(path: Path, *, read_only: bool = False, lock: AbstractContextManager[None] | None = None) -> sa.Engine:
+    """The federation in a file, brought to this version.
+
+    read_only: an older file stays as it is, and a newer copy of it is read. lock: taken while the file is changed, by
+    whoever does not hold it already, so that no file is changed under the server of an older version.
+    """
     if not path.is_file():
-        raise ValueError(f"{path} does not exist: found a federation with hushrank server init {path.parent}")
+        raise ValueError(f"{path} does not exist. Create a federation with: hushrank server init {path.parent}")
     engine = make_engine(path, read_only=read_only)
     try:
-        if not read_only:
-            migrate(engine, path)
+        if read_only and not is_newest(engine):
+            engine = copy_to_memory(path)
+        if not is_newest(engine):
+            with lock or nullcontext():
+                migrate(engine, path)
         with engine.begin() as connection:
             read_agreement(connection)
     except sa.exc.DatabaseError as error:
@@ -197,33 +220,42 @@ def insert_updates(connection: sa.Connection, rows: Sequence[UpdateRow]) -> None
     connection.execute(_COUNT_UPDATE, [{"client": row.client, "round": row.round} for row in rows])
 
 
-def find_digest(connection: sa.Connection, round: int, client: int) -> bytes | None:
-    """Of the update that was accepted from this client in this round, if any is remembered."""
-    is_this = (UPDATES.c.round == round) & (UPDATES.c.client == client)
+def find_digest(connection: sa.Connection, round: int, phase: str, client: int) -> bytes | None:
+    """Of the update that was accepted from this client in this phase of a round, if any is remembered."""
+    is_this = _is_of(round, phase) & (UPDATES.c.client == client)
     return connection.execute(sa.select(UPDATES.c.digest).where(is_this)).scalar_one_or_none()
 
 
-def read_bodies(connection: sa.Connection, round: int) -> list[Body]:
-    """A round's accepted updates, in the order of their clients."""
-    chosen = sa.select(UPDATES.c.weight, UPDATES.c.body).where(UPDATES.c.round == round).order_by(UPDATES.c.client)
+def read_bodies(connection: sa.Connection, round: int, phase: str = UPDATE_PHASE) -> list[Body]:
+    """The accepted updates of a round's phase, in the order of their clients."""
+    chosen = sa.select(UPDATES.c.weight, UPDATES.c.body).where(_is_of(round, phase)).order_by(UPDATES.c.client)
     return [Body(float(weight), body) for weight, body in connection.execute(chosen)]
+
+
+def _is_of(round: int, phase: str) -> sa.ColumnElement[bool]:
+    return (UPDATES.c.round == round) & (UPDATES.c.phase == phase)
 
 
 def read_ranker(connection: sa.Connection) -> tuple[Array, NamedArrays]:
     """The newest parameters and the optimiser's state."""
     row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
-    state = {name: np.frombuffer(getattr(row, column), "<f4") for name, column in _STATE.items()}
-    return np.frombuffer(row.params, "<f4"), {name: array for name, array in state.items() if len(array)}
+    return np.frombuffer(row.params, "<f4"), unpack_arrays(row.state)
 
 
-# {name: column} of the optimiser; what it does not remember is empty
-_STATE = {f"{OPTIMISER}/{column}": column for column in ("first", "second", "n_steps")}
+def read_first_ranker(connection: sa.Connection) -> Array:
+    """[n_params] the parameters before round 1."""
+    row = connection.execute(sa.select(RANKERS.c.params).where(RANKERS.c.round == 0)).one_or_none()
+    if row is None:
+        raise ValueError(
+            "the first ranker of this federation is gone: an older hushrank, which kept only the newest, ran its first "
+            "rounds. What starts from the first ranker is impossible here; a new federation keeps it."
+        )
+    return np.frombuffer(row.params, "<f4")
 
 
 def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]:
-    empty = np.zeros(0)
-    parts = {"params": params, **{column: state.get(name, empty) for name, column in _STATE.items()}}
-    return {"round": round, **{name: np.asarray(part, "<f4").tobytes() for name, part in parts.items()}}
+    arrays = {name: np.asarray(array, "<f4") for name, array in state.items()}
+    return {"round": round, "params": np.asarray(params, "<f4").tobytes(), "state": pack_arrays(arrays)}
 
 
 def open_round(connection: sa.Connection, opening: Opening, *, now: float) -> None:
@@ -235,7 +267,7 @@ def open_round(connection: sa.Connection, opening: Opening, *, now: float) -> No
 def close_round(connection: sa.Connection, closing: Closing, *, now: float) -> None:
     """Everything that ends a round, for one transaction."""
     n_accepted = connection.execute(
-        sa.select(sa.func.count()).select_from(UPDATES).where(UPDATES.c.round == closing.number)
+        sa.select(sa.func.count()).select_from(UPDATES).where(_is_of(closing.number, UPDATE_PHASE))
     ).scalar_one()
     state = Outcome.abandoned if closing.ranker is None else Outcome.closed
     connection.execute(
@@ -254,26 +286,26 @@ def close_round(connection: sa.Connection, closing: Closing, *, now: float) -> N
 
 
 def _wipe(connection: sa.Connection, round: int) -> None:
-    """What a finished round leaves behind: for a while digests, of rankers the newest."""
+    """What a finished round leaves behind: for a while digests, of rankers the first and the newest."""
     connection.execute(sa.update(UPDATES).where(UPDATES.c.round == round).values(body=None))
     connection.execute(sa.delete(UPDATES).where(UPDATES.c.round <= round - _DIGESTS_KEPT))
     newest = sa.select(sa.func.max(RANKERS.c.round)).scalar_subquery()
-    connection.execute(sa.delete(RANKERS).where(RANKERS.c.round < newest))
+    connection.execute(sa.delete(RANKERS).where(RANKERS.c.round > 0, RANKERS.c.round < newest))
 
 
-def restore_rounds(connection: sa.Connection) -> Restored:
+def restore_rounds(connection: sa.Connection) -> StoredRounds:
     """Where the rounds stood."""
     states = {row.number: row.state for row in connection.execute(sa.select(ROUNDS.c.number, ROUNDS.c.state))}
     number = max(states, default=0)
-    asked, digests = set[int](), dict[int, bytes]()
+    asked, digests = set[int](), dict[tuple[str, int], bytes]()
     is_open = states.get(number) == Outcome.open
     if is_open:
         asked = set(connection.execute(sa.select(ASKED.c.client).where(ASKED.c.round == number)).scalars())
-        chosen = sa.select(UPDATES.c.client, UPDATES.c.digest).where(UPDATES.c.round == number)
-        digests = {row.client: row.digest for row in connection.execute(chosen)}
+        chosen = sa.select(UPDATES.c.phase, UPDATES.c.client, UPDATES.c.digest).where(UPDATES.c.round == number)
+        digests = {(row.phase, row.client): row.digest for row in connection.execute(chosen)}
     abandoned = {number for number, state in states.items() if state == Outcome.abandoned}
     n_closed = sum(state == Outcome.closed for state in states.values())
-    return Restored(number, n_closed, abandoned, is_open, asked, digests)
+    return StoredRounds(number, n_closed, abandoned, is_open, asked, digests)
 
 
 def read_spends(connection: sa.Connection) -> list[Spend]:

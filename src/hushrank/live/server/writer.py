@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from hushrank.live.server.counters import Histogram
 from hushrank.live.server.store import UpdateRow, insert_updates
-from hushrank.live.wire.messages import Reason, RefusedError
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 1_000  # jobs in one commit. Why: it bounds how long the first of them waits for the last

@@ -1,118 +1,111 @@
-"""What a message looks like as bytes, for every exchange: written by a client, read and refused by a server."""
+"""What a client sends: its numbers and nothing else, little-endian.
+
+    dense update (fpdgd)    float32 [n_params]
+    evolution strategy      bytes 0-3   seed, uint32
+                            bytes 4-7   mean privatised reward of the lists ranked by params + noise, float32
+                            bytes 8-11  the same by params - noise, float32; only when antithetic
+
+A server reads a body with `decode_update` or `decode_reward`, which refuse what cannot be right and say why; a refused
+message is dropped, the round goes on.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+import struct
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from hushrank.federation.evolution import Evolution
-from hushrank.federation.exchange import Exchange, UpdateExchange
-from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import (
-    Reason,
-    ReceivedReward,
-    ReceivedUpdate,
-    RefusedError,
-    decode_reward,
-    decode_update,
-    encode_reward,
-    encode_update,
-)
-from hushrank.live.wire.terms import count_params, exchange_of
-from hushrank.privacy.protection import NormBound
+from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.types import Array, PrivateReward, PrivateUpdate
 
+_LAYOUTS = {1: struct.Struct("<If"), 2: struct.Struct("<Iff")}  # {number of rewards: layout}
+_FLOAT32 = struct.Struct("<f")
+_BY_LENGTH = {layout.size: layout for layout in _LAYOUTS.values()}
 
-@dataclass(frozen=True, slots=True)
-class BodyFormat(ABC):
-    """How the bodies of one federation are written, and what each of them must keep to."""
 
-    n_bytes: int  # of every body
-    most_weight: int  # 1: every client counts alike
-
-    @abstractmethod
-    def encode(self, message: Any) -> bytes:
-        """The body of what `hushrank.privacy` made, and of nothing else."""
-
-    @abstractmethod
-    def decode(self, body: bytes, *, weight: float) -> Any:
-        """The message in a body of a form that can be right."""
-
-    def check(self, body: bytes) -> None:
-        """Refuse a body that cannot be an honest client's, without saying what is in it."""
-        self.decode(body, weight=1.0)
+def encode_update(update: PrivateUpdate) -> bytes:
+    """float32 [n_params]. Takes what `hushrank.privacy` made and nothing else."""
+    if not isinstance(update, PrivateUpdate):
+        raise TypeError(f"a {type(update).__name__} came, only a PrivateUpdate may leave a device.")
+    body = np.asarray(update.delta).astype("<f4")
+    if body.ndim != 1 or not np.isfinite(body).all():
+        raise ValueError("an update must be one vector of finite float32 numbers.")
+    return body.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateBody(BodyFormat):
-    """The numbers of a dense update."""
+class ReceivedUpdate:
+    """A dense update as a server reads it."""
 
-    n_params: int
-    bound: NormBound  # of an honest client's update
+    delta: Array  # [n_params] float32
+    weight: float  # in the weighted mean
 
-    def encode(self, message: PrivateUpdate) -> bytes:
-        return encode_update(message)
 
-    def decode(self, body: bytes, *, weight: float) -> ReceivedUpdate:
-        return ReceivedUpdate(decode_update(body, n_params=self.n_params), weight)
-
-    def check(self, body: bytes) -> None:
-        delta = decode_update(body, n_params=self.n_params).astype(np.float64)
-        if _norm(delta, self.bound.order) > self.bound.most:
-            raise RefusedError(
-                Reason.norm, f"the update's L{self.bound.order} norm is above {self.bound.most:.6g}, the most allowed."
-            )
+def decode_update(body: bytes, *, n_params: int) -> Array:
+    """[n_params] float32, finite."""
+    if len(body) != 4 * n_params:
+        raise RefusedError(
+            Reason.shape, f"the body has {len(body)} bytes, must have {4 * n_params}: {n_params} float32 numbers."
+        )
+    delta = np.frombuffer(body, "<f4")
+    if not np.isfinite(delta).all():
+        raise RefusedError(Reason.not_finite, "the update holds infinite or undefined numbers.")
+    return delta
 
 
 @dataclass(frozen=True, slots=True)
-class RewardBody(BodyFormat):
-    """A seed and the rewards of an evolution strategy."""
+class ReceivedReward:
+    """An evolution strategy's message as a server reads it."""
 
-    low: float  # of a reward
-    high: float
-
-    def encode(self, message: PrivateReward) -> bytes:
-        return encode_reward(message)
-
-    def decode(self, body: bytes, *, weight: float) -> ReceivedReward:
-        del weight
-        if len(body) != self.n_bytes:
-            raise RefusedError(Reason.shape, f"the body has {len(body)} bytes, must have {self.n_bytes}.")
-        return decode_reward(body, low=self.low, high=self.high)
+    seed: int  # 32-bit word
+    rewards: tuple[float, ...]  # one or two
 
 
-def update_body(exchange: UpdateExchange, agreement: Agreement, *, max_norm: float) -> UpdateBody:
-    """max_norm: of an update that the mechanism does not bound."""
-    protection, n_params = exchange.protection, count_params(agreement)
-    bound = protection.bound_norm(n_params)
-    bound = bound if math.isfinite(bound.most) else bound._replace(most=max_norm)
-    weight = 1 if protection.counts_alike else agreement.interactions
-    return UpdateBody(exchange.count_bytes(n_params), weight, n_params, bound)
+def encode_reward(reward: PrivateReward) -> bytes:
+    """8 or 12 bytes. Takes what `hushrank.privacy` made and nothing else."""
+    if not isinstance(reward, PrivateReward):
+        raise TypeError(f"a {type(reward).__name__} came, only a PrivateReward may leave a device.")
+    if len(reward.rewards) not in _LAYOUTS:
+        raise ValueError(f"{len(reward.rewards)} rewards came, a message carries one or two.")
+    if not 0 <= reward.seed < 2**32:
+        raise ValueError("a seed must be a whole number from 0 to 2^32 - 1: it travels in four bytes.")
+    return _LAYOUTS[len(reward.rewards)].pack(reward.seed, *reward.rewards)
 
 
-def reward_body(exchange: Evolution, agreement: Agreement, *, max_norm: float) -> RewardBody:
-    del max_norm
-    values = exchange.finite.values
-    return RewardBody(exchange.count_bytes(count_params(agreement)), 1, values[0], values[-1])
+def decode_reward(body: bytes, *, low: float = 0.0, high: float = 1.0) -> ReceivedReward:
+    """The message in these bytes, its rewards from `low` to `high`: the ends of what privatised rewards can be.
+
+    The ends are rounded to float32 first, as rewards are, so that a reward at an end is never refused.
+    """
+    if len(body) not in _BY_LENGTH:
+        raise RefusedError(
+            Reason.shape,
+            f"the message has {len(body)} bytes, must have 8 (a seed and a reward) or 12 (a seed and two rewards).",
+        )
+    seed, *rewards = _BY_LENGTH[len(body)].unpack(body)
+    if not all(map(math.isfinite, rewards)):
+        raise RefusedError(Reason.not_finite, "a reward in the message is not a finite number.")
+    if not all(_to_float32(low) <= reward <= _to_float32(high) for reward in rewards):
+        raise RefusedError(Reason.reward, f"a reward in the message is outside the range from {low:g} to {high:g}.")
+    return ReceivedReward(seed, tuple(rewards))
 
 
-BODIES: dict[str, Callable[..., BodyFormat]] = {
-    UpdateExchange.name: update_body,
-    Evolution.name: reward_body,
-}  # {name of the exchange: the form of its bodies}
+def decode_rewards(
+    bodies: Iterable[bytes], *, low: float = 0.0, high: float = 1.0
+) -> tuple[list[ReceivedReward], Counter[str]]:
+    """A round's messages that can be right, and how many were refused for which reason: the round goes on."""
+    received, refused = list[ReceivedReward](), Counter[str]()
+    for body in bodies:
+        try:
+            received.append(decode_reward(body, low=low, high=high))
+        except ValueError as reason:
+            refused[str(reason)] += 1
+    return received, refused
 
 
-def body_of(agreement: Agreement, *, exchange: Exchange | None = None, max_norm: float = math.inf) -> BodyFormat:
-    """How this federation's messages are written. max_norm: what a server takes where nothing bounds an update."""
-    exchange = exchange or exchange_of(agreement)
-    return BODIES[exchange.name](exchange, agreement, max_norm=max_norm)
-
-
-def _norm(delta: Array, order: int) -> float:
-    """Why not linalg.norm: for short vectors this is quicker, and it does not hand over to another thread."""
-    return float(np.abs(delta).sum()) if order == 1 else math.sqrt(float((delta * delta).sum()))
+def _to_float32(number: float) -> float:
+    return float(_FLOAT32.unpack(_FLOAT32.pack(number))[0])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hushrank import __version__
-from hushrank.live.wire import messages
-from hushrank.live.wire.messages import MOST_WAIT_S, Outcome, Reason
+from hushrank.live.wire import protocol
+from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.protocol import MOST_WAIT_S
+from hushrank.live.wire.refusals import Reason
 
 Json = dict[str, Any]
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
@@ -18,7 +20,7 @@ _LAST: Json = {
     "required": ["round", "outcome"],
     "properties": {"round": _ROUND, "outcome": {"enum": [str(outcome) for outcome in Outcome]}},
 }
-_BYTES: Json = {messages.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+_BYTES: Json = {protocol.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 
 
 def describe_api() -> Json:
@@ -27,21 +29,21 @@ def describe_api() -> Json:
         "info": {
             "title": "hushrank federation",
             "version": __version__,
-            "description": f"Wire version {messages.WIRE_VERSION}. A client is known by its credential alone.",
+            "description": f"Wire version {protocol.WIRE_VERSION}. A client is known by its credential alone.",
         },
         "paths": {
-            messages.FEDERATION: {"get": _open("What clients of this federation agree on", _agreed())},
-            messages.ENROL: {"post": _enrol()},
-            messages.ME: {"get": _for_clients("What the server knows of this client", _standing())},
-            messages.ROUND: {"get": _round()},
-            messages.RANKER: {"get": _ranker()},
-            messages.UPDATE: {"put": _update()},
-            messages.LEAVE: {
+            protocol.FEDERATION: {"get": _open("What clients of this federation agree on", _agreed())},
+            protocol.ENROL: {"post": _enrol()},
+            protocol.ME: {"get": _for_clients("What the server knows of this client", _standing())},
+            protocol.ROUND: {"get": _round()},
+            protocol.RANKER: {"get": _ranker()},
+            protocol.UPDATE: {"put": _update()},
+            protocol.LEAVE: {
                 "post": _for_clients("Leave for good; again is no mistake", _object(left={"const": True}))
             },
-            messages.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
-            messages.METRICS: {"get": _metrics()},
-            messages.OPENAPI: {"get": _open("This description", {"type": "object"})},
+            protocol.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
+            protocol.METRICS: {"get": _metrics()},
+            protocol.OPENAPI: {"get": _open("This description", {"type": "object"})},
         },
         "components": {
             "securitySchemes": {"credential": {"type": "http", "scheme": "bearer"}},
@@ -66,7 +68,7 @@ def _for_clients(summary: str, schema: Json, *refusals: str) -> Json:
     return {
         "summary": summary,
         "security": [{"credential": []}],
-        "parameters": [_header(messages.WIRE_HEADER, {"const": str(messages.WIRE_VERSION)})],
+        "parameters": [_header(protocol.WIRE_HEADER, {"const": str(protocol.WIRE_VERSION)})],
         "responses": {"200": _json(schema), **_refusals("401", "426", "429", "503", *refusals)},
     }
 
@@ -84,6 +86,10 @@ def _header(name: str, schema: Json, *, required: bool = True) -> Json:
     return {"name": name, "in": "header", "required": required, "schema": schema}
 
 
+def _path(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
 def _query(name: str, schema: Json) -> Json:
     return {"name": name, "in": "query", "required": False, "schema": schema}
 
@@ -94,7 +100,7 @@ def _standing() -> Json:
 
 def _agreed() -> Json:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-    return _object(agreement={"type": "object"}, digest=digest, wire={"const": messages.WIRE_VERSION})
+    return _object(agreement={"type": "object"}, digest=digest, wire={"const": protocol.WIRE_VERSION})
 
 
 def _enrol() -> Json:
@@ -126,12 +132,13 @@ def _ranker() -> Json:
 def _update() -> Json:
     answer = {**_object(accepted={"const": True}), "additionalProperties": {"const": True}}
     refusals = ["400", "403", "404", "408", "409", "410", "411", "413", "415", "422"]
-    said = _for_clients("A client's update to a round, counted once", answer, *refusals)
+    said = _for_clients("A client's update to a phase of a round, counted once", answer, *refusals)
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     said["parameters"] += [
-        {"name": "round", "in": "path", "required": True, "schema": _ROUND},
-        _header(messages.AGREEMENT_HEADER, digest),
-        _header(messages.WEIGHT_HEADER, {"type": "integer", "minimum": 1}, required=False),
+        _path("round", _ROUND),
+        _path("phase", {"enum": list(protocol.PHASES)}),
+        _header(protocol.AGREEMENT_HEADER, digest),
+        _header(protocol.WEIGHT_HEADER, {"type": "integer", "minimum": 1}, required=False),
     ]
     return {**said, "requestBody": {"required": True, "content": _BYTES}}
 

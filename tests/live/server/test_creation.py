@@ -1,4 +1,4 @@
-"""A federation is founded whole or not at all, and its secrets are its owner's."""
+"""A federation is created whole or not at all, and its secrets are its owner's."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import pytest
 
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
-from hushrank.live.server.founding import found_federation, make_tokens, read_keys
+from hushrank.live.server.creation import create_federation, lock_federation, make_tokens, read_keys
 from hushrank.live.wire.agreement import make_agreement
-from hushrank.live.wire.messages import is_secret
-from hushrank.locks import alone_in
+from hushrank.live.wire.credentials import is_secret
 
 AGREEMENT = make_agreement("library", n_features=3)
 
 
 def test_a_federation_has_its_files_and_only_its_owner_reads_the_secrets(tmp_path: Path) -> None:
     hosts = ["::1", "example.org"]
-    found_federation(tmp_path / "a" / "f", AGREEMENT, ServerConfig(port=1), n_tokens=3, tls_hosts=hosts)
+    create_federation(tmp_path / "a" / "f", AGREEMENT, ServerConfig(port=1), n_tokens=3, tls_hosts=hosts)
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a" / "f").iterdir()}
     assert stat.S_IMODE((tmp_path / "a" / "f").stat().st_mode) == 0o700
     assert {name for name, mode in files.items() if mode == 0o600} == {"keys", "tokens.txt", store.FILE, "tls-key.pem"}
@@ -33,25 +32,25 @@ def test_a_federation_has_its_files_and_only_its_owner_reads_the_secrets(tmp_pat
         assert store.enrol_client(connection, store.hash_secret(tokens[0]), b"c", now=0.0).id == 1
 
 
-def test_a_federation_is_founded_once(tmp_path: Path) -> None:
-    found_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
+def test_a_federation_is_created_once(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
     before = (tmp_path / "f" / "tokens.txt").read_bytes()
-    with pytest.raises(ValueError, match="f exists: a federation is founded once"):
-        found_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
+    with pytest.raises(ValueError, match="f exists: a federation is created once"):
+        create_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
     assert (tmp_path / "f" / "tokens.txt").read_bytes() == before
 
 
-def test_what_cannot_be_founded_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_what_cannot_be_created_leaves_nothing_behind(tmp_path: Path) -> None:
     refused = make_agreement("x", n_features=3, privacy="sound", noise_multiplier=1.0, n_clients=2, placement="clients")
     with pytest.raises(ValueError, match="n_honest is None"):
-        found_federation(tmp_path / "f", refused, ServerConfig(), n_tokens=1)
+        create_federation(tmp_path / "f", refused, ServerConfig(), n_tokens=1)
     with pytest.raises(ValueError, match="0 tokens for 30 days"):
-        found_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=0)
+        create_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=0)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_tokens_can_be_made_later_and_expire(tmp_path: Path) -> None:
-    found_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
+    create_federation(tmp_path / "f", AGREEMENT, ServerConfig(), n_tokens=1)
     (token,) = make_tokens(tmp_path / "f", 1, days=1e-9)
     with store.open_store(tmp_path / "f" / store.FILE).begin() as connection:
         expires = connection.exec_driver_sql("SELECT min(expires_at) FROM tokens").scalar_one()
@@ -67,8 +66,8 @@ def test_other_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time_works_in_a_directory(tmp_path: Path) -> None:
-    other = alone_in(tmp_path, who="server")
-    with alone_in(tmp_path, who="server"), pytest.raises(ValueError, match="another server is at work in"):
+    other = lock_federation(tmp_path)
+    with lock_federation(tmp_path), pytest.raises(ValueError, match="another server is at work in"):
         other.__enter__()
-    with alone_in(tmp_path, who="server"):
+    with lock_federation(tmp_path):
         pass

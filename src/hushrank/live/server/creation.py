@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from hushrank.live.server.certificate import write_certificate
 from hushrank.live.server.config import ServerConfig, rules_of, write_config
 from hushrank.live.server.new_ranker import first_ranker
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.messages import make_secret
+from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.terms import guarantee_of
+from hushrank.locks import lock_directory
 
 KEYS, TOKENS = "keys", "tokens.txt"
 DAYS = 30  # that a token can be used, unless said otherwise
@@ -33,12 +35,12 @@ class Keys:
     operator_token: str  # for /v1/metrics
 
 
-def found_federation(
+def create_federation(
     directory: Path, agreement: Agreement, config: ServerConfig, *, n_tokens: int, tls_hosts: Sequence[str] = ()
 ) -> None:
     """Everything in a new directory, which only its owner can read."""
     if directory.exists():
-        raise ValueError(f"{directory} exists: a federation is founded once. Name another directory, or remove it.")
+        raise ValueError(f"{directory} exists: a federation is created once. Name another directory, or remove it.")
     guarantee_of(agreement)  # refuses numbers that no mechanism can have
     rules_of(agreement, config)
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -66,12 +68,18 @@ def make_tokens(directory: Path, n: int, *, days: float = DAYS) -> list[str]:
     if n < 1 or not days > 0:
         raise ValueError(f"{n} tokens for {days:g} days were asked for: both must be above 0.")
     tokens = [make_secret() for _ in range(n)]
-    engine = store.open_store(directory / store.FILE)
+    engine = store.open_store(directory / store.FILE, lock=lock_federation(directory))
     with engine.begin() as connection:
         hashes = (store.hash_secret(token) for token in tokens)
         store.add_tokens(connection, hashes, expires_at=time.time() + days * 86_400)
     engine.dispose()
     return tokens
+
+
+def lock_federation(directory: Path) -> AbstractContextManager[None]:
+    """One server at a time works in a federation's directory."""
+    refusal = f"another server is at work in {directory}. Stop it, or name another directory."
+    return lock_directory(directory, refusal=refusal)
 
 
 def read_keys(directory: Path) -> Keys:

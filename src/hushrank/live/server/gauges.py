@@ -1,0 +1,27 @@
+"""How the rounds stand now, as numbers for the operator's metrics and as a line for a person who watches."""
+
+from __future__ import annotations
+
+from hushrank.live.server.rounds import RoundPhase, Rounds
+
+
+def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
+    """What goes up and down."""
+    return {
+        "round": rounds.number,
+        "rounds_closed": rounds.n_closed,
+        "clients_enrolled": len(rounds.members),
+        "clients_awake": len(rounds.candidates(now)),
+        "clients_asked": len(rounds.asked),
+        "clients_answered": len(rounds.answered),
+    }
+
+
+def describe_rounds(rounds: Rounds, *, seconds: float, n_refused: int) -> str:
+    """The open round, `seconds` after it opened."""
+    if rounds.phase is RoundPhase.finished:
+        return f"finished after {rounds.n_closed} rounds"
+    if not rounds.is_open:
+        return f"{rounds.phase}: {len(rounds.members)} clients, a round needs {rounds.rules.fewest} that are awake"
+    answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
+    return f"round {rounds.number}: {answers}, {seconds:.0f} s, {n_refused} refused"

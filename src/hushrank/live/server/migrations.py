@@ -1,0 +1,39 @@
+"""How the file of an older hushrank becomes a newer one, step by step.
+
+Step i makes version i + 2 of version i + 1. A step is never changed once it was released, so it names tables and
+columns as they were then, and knows nothing of `schema.py`; a test compares a migrated file with a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import sqlalchemy as sa
+from safetensors.numpy import save
+
+Migration = Callable[[sa.Connection], None]
+_MEMORY = ("first", "second", "n_steps")  # of the server's optimiser in version 1, float32
+
+
+def name_what_is_stored(connection: sa.Connection) -> None:
+    """Version 2: the server's memory is named arrays, and an update belongs to a phase of its round."""
+    run = connection.exec_driver_sql
+    run(
+        "CREATE TABLE new_rankers (round INTEGER NOT NULL, params BLOB NOT NULL, state BLOB NOT NULL, "
+        "PRIMARY KEY (round))"
+    )
+    for round, params, *parts in run("SELECT round, params, first, second, n_steps FROM rankers").fetchall():
+        arrays = {f"optimiser/{name}": np.frombuffer(part, "<f4") for name, part in zip(_MEMORY, parts, strict=True)}
+        run("INSERT INTO new_rankers VALUES (?, ?, ?)", (round, params, save(arrays)))
+    run(
+        "CREATE TABLE new_updates (round INTEGER NOT NULL, phase VARCHAR(16) NOT NULL, client INTEGER NOT NULL, "
+        "weight INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB, PRIMARY KEY (round, phase, client)) WITHOUT ROWID"
+    )
+    run("INSERT INTO new_updates SELECT round, 'update', client, weight, digest, body FROM updates")
+    for table in ("rankers", "updates"):
+        run(f"DROP TABLE {table}")
+        run(f"ALTER TABLE new_{table} RENAME TO {table}")
+
+
+MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored,)

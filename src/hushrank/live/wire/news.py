@@ -1,0 +1,98 @@
+"""What a server tells a client in JSON: the open round, and what became of the client's own updates.
+
+Keys that are not known here are passed over, so that a newer server may say more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """What became of a round."""
+
+    open = "open"
+    closed = "closed"  # its updates are in the ranker
+    abandoned = "abandoned"  # its updates were thrown away
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """The last round that a client's update was accepted in, and what became of it."""
+
+    round: int
+    outcome: Outcome
+
+    def as_json(self) -> dict[str, Any]:
+        return {"round": self.round, "outcome": str(self.outcome)}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the server knows of a client: the answer of /v1/me."""
+
+    accepted_updates: int
+    last: LastAnswer | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"accepted_updates": self.accepted_updates, "last": self.last and self.last.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class RoundNews:
+    """The answer of a long poll. round None: the federation is finished."""
+
+    round: int | None
+    closes_in_s: float | None  # None: the round waits for everybody who was asked
+    is_asked: bool  # whether this client's update is wanted
+    last: LastAnswer | None
+
+    def as_json(self) -> dict[str, Any]:
+        last = self.last and self.last.as_json()
+        if self.round is None:
+            return {"finished": True, "last": last}
+        return {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": last}
+
+
+def parse_standing(values: object) -> Standing:
+    """From JSON that anybody may have written."""
+    known = _as_mapping(values)
+    return Standing(_whole(known, "accepted_updates", 0), _parse_last(known))
+
+
+def parse_news(values: object) -> RoundNews:
+    """From JSON that anybody may have written."""
+    known = _as_mapping(values)
+    if known.get("finished") is True:
+        return RoundNews(None, None, False, _parse_last(known))
+    closes, is_asked = known.get("closes_in_s"), known.get("is_asked")
+    is_number = isinstance(closes, int | float) and not isinstance(closes, bool) and math.isfinite(closes)
+    if not (closes is None or is_number) or not isinstance(is_asked, bool):
+        raise ValueError("the server's news of a round lack closes_in_s or is_asked.")
+    return RoundNews(_whole(known, "round", 1), None if closes is None else float(closes), is_asked, _parse_last(known))
+
+
+def _parse_last(known: Mapping[str, Any]) -> LastAnswer | None:
+    if known.get("last") is None:
+        return None
+    last = _as_mapping(known["last"])
+    if last.get("outcome") not in tuple(Outcome):
+        raise ValueError("the server does not say what became of the last round: open, closed or abandoned.")
+    return LastAnswer(_whole(last, "round", 1), Outcome(last["outcome"]))
+
+
+def _as_mapping(values: object) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ValueError("the server's answer is no JSON object: it may be another program, or another version.")
+    return values
+
+
+def _whole(known: Mapping[str, Any], key: str, least: int) -> int:
+    value = known.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        raise ValueError(f"the server's answer lacks {key}, a whole number from {least} on.")
+    return value

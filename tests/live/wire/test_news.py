@@ -1,0 +1,52 @@
+"""What a server tells a client: there and back as JSON, more than is known passed over, anything else refused."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
+
+lasts = st.none() | st.builds(LastAnswer, st.integers(1, 2**62), st.sampled_from(Outcome))
+asked = st.builds(RoundNews, st.integers(1, 2**62), st.none() | st.floats(0, 1e9), st.booleans(), lasts)
+
+
+@given(asked | st.builds(RoundNews, st.none(), st.none(), st.just(False), lasts), st.integers(0, 2**62))
+def test_news_and_standing_travel_as_json(news: RoundNews, n: int) -> None:
+    assert parse_news(json.loads(json.dumps(news.as_json()))) == news
+    standing = Standing(n, news.last)
+    assert parse_standing(json.loads(json.dumps(standing.as_json()))) == standing
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        [],
+        {},
+        {"round": 0, "closes_in_s": None, "is_asked": True, "last": None},
+        {"round": True, "closes_in_s": None, "is_asked": True},
+        {"round": 1, "closes_in_s": nan, "is_asked": True},
+        {"round": 1, "closes_in_s": None, "is_asked": 1},
+        {"round": 1, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": "lost"}},
+        {"round": 1, "closes_in_s": None, "is_asked": True, "last": []},
+        {"accepted_updates": -1, "last": None},
+    ],
+)
+def test_other_answers_are_refused(values: object) -> None:
+    with pytest.raises(ValueError, match="the server"):
+        parse_news(values)
+    with pytest.raises(ValueError, match="the server"):
+        parse_standing(values)
+
+
+@given(asked, st.integers(0, 2**62))
+def test_keys_that_a_newer_server_adds_are_passed_over(news: RoundNews, n: int) -> None:
+    more = {"phase": "keys", "later": {"round": None}}
+    last = news.last and {**news.last.as_json(), **more}
+    assert parse_news({**news.as_json(), "last": last, **more}) == news
+    assert parse_standing({"accepted_updates": n, "last": last, **more}) == Standing(n, news.last)
