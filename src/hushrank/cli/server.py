@@ -102,7 +102,7 @@ def init(
     from hushrank.live.server.founding import found_federation
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
-    from hushrank.recipes.recipe import parse_assignments
+    from hushrank.recipes.values import parse_assignments
 
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")

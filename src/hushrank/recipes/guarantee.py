@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hushrank.federation.keys import population_of
 from hushrank.federation.protection import Protection, format_sum
 from hushrank.privacy.accounting import Training, describe_account, make_account
 from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.privacy.keys import paper_noise_of
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
 from hushrank.privacy.noisy_sum import NoisySum, Placement
 from hushrank.privacy.sum_format import SumFormat
-from hushrank.recipes.recipe import Recipe, paper_noise_of, population_of
+from hushrank.recipes.recipe import Recipe
 
 CLIP_NORM, DELTA, SUM_BOUND = 0.1, 1e-5, 1.0
 _HIDDEN = (
@@ -25,7 +27,7 @@ def protection_of(recipe: Recipe) -> Protection | None:
     if recipe.privacy == "none" or recipe.is_evolution:
         return None
     if recipe.privacy == "paper":
-        return paper_noise_of(recipe)
+        return paper_noise_of(recipe, n_clients=recipe.n_clients)
     noise = recipe.noise_multiplier
     if noise is None:
         found = make_account(training_of(recipe, 1.0), epsilon=recipe.epsilon, find="noise", delta=delta_of(recipe))

@@ -9,16 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
+from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.keys import evolution_of, population_of
 from hushrank.federation.replay import Replay
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
 from hushrank.recipes.guarantee import protection_of, secure_sum_of
-from hushrank.recipes.recipe import LOGGED, Recipe, check_recipe, evolution_of, population_of
+from hushrank.recipes.recipe import Recipe, check_recipe
 from hushrank.types import Array, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
@@ -94,7 +96,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=recipe.learner,
         learning_rate=recipe.learning_rate,
-        evolution=evolution_of(recipe, top_grade=top_grade) if recipe.is_evolution else None,
+        evolution=evolution_of(recipe, privacy=recipe.privacy, top_grade=top_grade) if recipe.is_evolution else None,
         protection=protection,
         secure_sum=secure_sum,
         attack=recipe.attack,

@@ -21,7 +21,8 @@ from live_processes import Server, finish, found_federation, serving, start_pers
 from hushrank.engine.simulate import Options, simulate
 from hushrank.live.device.store import SENT, STORE, Interactions
 from hushrank.privacy.ledger import read_ledger
-from hushrank.recipes.recipe import change_recipe, find_recipe
+from hushrank.recipes.files import find_recipe
+from hushrank.recipes.recipe import change_recipe
 from hushrank.recipes.resolve import resolve
 
 # {where: (what it is about to do or has just done, how often before)}
