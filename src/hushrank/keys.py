@@ -73,9 +73,18 @@ def key(
     return cast(T, dataclasses.field(default=default, metadata=metadata))
 
 
-@cache
+def required(help: str, *, check: Check | None = None) -> Any:
+    """A dataclass field that is a setting without a default."""
+    return dataclasses.field(metadata={_DECLARED: Key("", (), None, help, check)})
+
+
 def keys_of(room: type) -> Mapping[str, Key]:
     """{name: key} of a dataclass, those that it inherits included, in their order."""
+    return _read_keys(room)
+
+
+@cache
+def _read_keys(room: type) -> Mapping[str, Key]:
     declared = [f for f in dataclasses.fields(room) if _DECLARED in f.metadata]
     types = get_type_hints(room) if declared else {}
     return {f.name: _complete(f, types[f.name]) for f in declared}
@@ -157,6 +166,10 @@ def at_least(least: int) -> Check:
 
 def above_zero(value: float) -> str | None:
     return None if 0 < value < float("inf") else "must be > 0"
+
+
+def check_seed(seed: int) -> str | None:
+    return None if 0 <= seed < 2**64 else "must be a whole number from 0 to 2^64 - 1"
 
 
 def hint_names(name: str, known: Iterable[str]) -> str:

@@ -87,16 +87,16 @@ def check_noise(keys: PrivacyKeys, *, n_clients: int) -> None:
     if keys.privacy == "paper":
         paper_noise_of(keys, n_clients=n_clients)
     elif keys.privacy == "sound":
-        check_one_given(keys)
+        check_one_given(keys.epsilon, keys.noise_multiplier)
         if keys.epsilon is not None:
             check_epsilon(keys.epsilon)
     if keys.delta is not None:
         check_delta(keys.delta)
 
 
-def check_one_given(keys: ProtectionKeys) -> None:
+def check_one_given(epsilon: float | None, noise_multiplier: float | None) -> None:
     """Under sound, epsilon and noise follow from each other."""
-    if (keys.epsilon is None) == (keys.noise_multiplier is None):
+    if (epsilon is None) == (noise_multiplier is None):
         raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
 
 

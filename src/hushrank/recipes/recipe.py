@@ -13,7 +13,7 @@ from hushrank.attacks.keys import AttackKeys
 from hushrank.clicks.keys import LOGGED, ClickKeys
 from hushrank.data.keys import DataKeys
 from hushrank.federation.keys import EVOLUTION, EvolutionKeys, PopulationKeys
-from hushrank.keys import Key, at_least, check_value, check_values, hint_names, key, keys_of, read_value
+from hushrank.keys import Key, at_least, check_seed, check_value, check_values, hint_names, key, keys_of, read_value
 from hushrank.learners.keys import LearnerKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
@@ -22,10 +22,6 @@ from hushrank.recipes.options import list_options, read_options
 from hushrank.recipes.rooms import CHOOSERS, ROOMS
 
 OFFLINE = ("mse", "ranking-svm", "lambdamart")
-
-
-def check_seed(seed: int) -> str | None:
-    return None if 0 <= seed < 2**64 else "must be a whole number from 0 to 2^64 - 1"
 
 
 @dataclass(frozen=True)  # Why no slots: several rooms' keys cannot be inherited with them

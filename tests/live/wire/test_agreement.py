@@ -89,14 +89,14 @@ def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None
         ({"method": "krum"}, "method is 'krum', must be one of fpdgd, foltr-es"),
         ({"privacy": "much"}, "privacy is 'much', must be one of none, paper, sound"),
         ({"learning_rate": 0}, "learning_rate is 0.0, must be > 0"),
-        ({"learning_rate": "fast"}, "learning_rate is 'fast', must be of kind float"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast', must be a number"),
         ({"learning_rate": float("inf")}, "learning_rate is inf, must be a finite number"),
         ({"rounds": 0}, "rounds is 0, must be at least 1"),
         ({"rounds": None, "server_fade": True}, "server_fade lets the rate fall to zero in the last round"),
-        ({"rounds": True}, "rounds is True, must be of kind int | None"),
+        ({"rounds": True}, "rounds is True, must be a whole number"),
         ({"clip_norm": 1.0}, "clip_norm is no matter of fpdgd with privacy=none: leave it out"),
         ({**SOUND, "noise_multiplier": 1.0}, "privacy=sound needs epsilon .* or noise_multiplier"),
-        ({**SOUND, "epsilon": -1}, "epsilon is -1, must be above 0"),
+        ({**SOUND, "epsilon": -1}, "epsilon is -1.0, must be above 0"),
         ({**SOUND, "rounds": None}, "rounds is None, must be at least 1"),
         ({**SOUND, "n_clients": None}, "fpdgd with privacy=sound needs n_clients"),
         ({**SOUND, "placement": "clients", "n_honest": 21}, "n_honest is 21, more than the 20 clients expected"),
@@ -129,7 +129,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4))
+@given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=4))
 def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, Any]) -> None:
     sent = {**as_json(make()), **change}
     try:
@@ -139,7 +139,7 @@ def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, An
     assert parse_agreement(as_json(agreement)) == agreement
 
 
-@pytest.mark.parametrize("values", [None, [], 7, {}, {"name": "x"}, {**as_json(Agreement("x", 1)), "more": 1}])
+@pytest.mark.parametrize("values", [None, [], 7, {}, {"name": "x"}])
 def test_json_of_another_form_is_refused(values: object) -> None:
     with pytest.raises(ValueError, match="this is no agreement of a federation"):
         parse_agreement(values)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hushrank import __version__
 from hushrank.live.wire import messages
+from hushrank.live.wire.agreement import describe_agreement
 from hushrank.live.wire.messages import MOST_WAIT_S, Outcome, Reason
 
 Json = dict[str, Any]
@@ -94,7 +95,7 @@ def _standing() -> Json:
 
 def _agreed() -> Json:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-    return _object(agreement={"type": "object"}, digest=digest, wire={"const": messages.WIRE_VERSION})
+    return _object(agreement=describe_agreement(), digest=digest, wire={"const": messages.WIRE_VERSION})
 
 
 def _enrol() -> Json:
