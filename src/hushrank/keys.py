@@ -70,7 +70,7 @@ def key(
     metadata = {_DECLARED: declared}
     if isinstance(default, dict):
         return cast(T, dataclasses.field(default_factory=default.copy, metadata=metadata))
-    return cast(T, dataclasses.field(default=default, metadata=metadata))
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def required(help: str, *, check: Check | None = None) -> Any:
@@ -91,8 +91,8 @@ def _read_keys(room: type) -> Mapping[str, Key]:
 
 
 def _complete(field: dataclasses.Field[Any], kind: object) -> Key:
-    is_made = field.default_factory is not dataclasses.MISSING
-    default = field.default_factory() if is_made else field.default  # type: ignore[misc] # Why: it is there
+    factory = field.default_factory
+    default = factory() if callable(factory) else field.default
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return dataclasses.replace(field.metadata[_DECLARED], name=field.name, kinds=kinds, default=default)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hushrank.keys import Key, check_value, is_unset, make_method, method_keys, read_value
-from hushrank.recipes.rooms import CHOOSERS, ROOMS
+from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
 
 if TYPE_CHECKING:
     from hushrank.recipes.recipe import Recipe
@@ -73,7 +73,7 @@ def _chosen(recipe: Recipe, name: str) -> list[Key]:
 
 def _declared_by(chooser: str, method: str | None) -> Mapping[str, Key]:
     known = method_keys(CHOOSERS[chooser].methods or {}, method)
-    taken = [name for name in known for room in ROOMS.values() if name in getattr(room, "__dataclass_fields__", {})]
+    taken = [name for name in known if name in ROOM_KEYS or name in ("recipe", "options")]
     if taken:
         raise ValueError(f"{chooser}={method} declares {taken[0]}, which every recipe has: call it something else.")
     return known

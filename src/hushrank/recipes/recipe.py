@@ -13,13 +13,14 @@ from hushrank.attacks.keys import AttackKeys
 from hushrank.clicks.keys import LOGGED, ClickKeys
 from hushrank.data.keys import DataKeys
 from hushrank.federation.keys import EVOLUTION, EvolutionKeys, PopulationKeys
-from hushrank.keys import Key, at_least, check_seed, check_value, check_values, hint_names, key, keys_of, read_value
+from hushrank.keys import Key, check_value, check_values, hint_names, key, keys_of, read_value
 from hushrank.learners.keys import LearnerKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.checks import check_rooms
 from hushrank.recipes.options import list_options, read_options
-from hushrank.recipes.rooms import CHOOSERS, ROOMS
+from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
+from hushrank.recipes.training import TrainingKeys
 
 OFFLINE = ("mse", "ranking-svm", "lambdamart")
 
@@ -36,6 +37,7 @@ class Recipe(
     ServerStepKeys,
     AttackKeys,
     PrivacyKeys,
+    TrainingKeys,
 ):
     """Every key that a recipe file, `--set` or Python may give. None means: the default that its help names."""
 
@@ -44,12 +46,6 @@ class Recipe(
         "fpdgd, pdgd (central), foltr-es, or trained on labels: mse, ranking-svm, lambdamart",
         choices=lambda: tuple(NAMED),
     )
-    rounds: int = key(100, "rounds of training", check=at_least(1))
-    eval_every: int | None = key(
-        None, "rounds between two looks at test and validation; default: a twentieth of the rounds", check=at_least(1)
-    )
-    repeats: int = key(1, "trainings for each user and fold, each with draws of its own", check=at_least(1))
-    seed: int = key(0, "of every draw but those of a generated data set; from 0 to 2^64 - 1", check=check_seed)
     options: Mapping[str, object] = field(default_factory=dict)  # keys of the chosen methods, unless at their defaults
 
     @property
@@ -74,9 +70,7 @@ NAMED: dict[str, Recipe] = {
     ),
     **{name: Recipe(name, n_clients=1, interactions=1, rounds=1) for name in OFFLINE},
 }
-_OF_ROOMS = [name for room in ROOMS.values() for name in keys_of(room)]
-OWN_KEYS = tuple(name for name in keys_of(Recipe) if name not in _OF_ROOMS)  # those of no room
-KEYS: dict[str, Key] = {name: keys_of(Recipe)[name] for name in ("recipe", *_OF_ROOMS, *OWN_KEYS)}
+KEYS: dict[str, Key] = {name: keys_of(Recipe)[name] for name in ("recipe", *ROOM_KEYS)}
 
 
 def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:

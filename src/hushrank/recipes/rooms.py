@@ -11,6 +11,7 @@ from hushrank.keys import Key, keys_of
 from hushrank.learners.keys import LearnerKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
+from hushrank.recipes.training import TrainingKeys
 
 ROOMS: dict[str, type] = {
     "data": DataKeys,
@@ -23,11 +24,8 @@ ROOMS: dict[str, type] = {
     "server": ServerStepKeys,
     "attack": AttackKeys,
     "privacy": PrivacyKeys,
+    "training": TrainingKeys,
 }
+ROOM_KEYS: dict[str, Key] = {name: declared for room in ROOMS.values() for name, declared in keys_of(room).items()}
 # {key: its declaration} of the keys that name a registered method, which may have keys of its own
-CHOOSERS: dict[str, Key] = {
-    name: declared
-    for room in ROOMS.values()
-    for name, declared in keys_of(room).items()
-    if declared.methods is not None
-}
+CHOOSERS: dict[str, Key] = {name: declared for name, declared in ROOM_KEYS.items() if declared.methods is not None}

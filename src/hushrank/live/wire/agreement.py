@@ -169,7 +169,7 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
         if given not in KEYS:
             raise ValueError(f"no key of an agreement is called {given!r}; {hint_names(given, KEYS)}")
     check_value(KEYS["method"], method)
-    typed = {given: read_value(KEYS[given], value) for given, value in settings.items()}
+    typed = {given: read_value(KEYS[given], value, none_unsets=True) for given, value in settings.items()}
     chosen = (_evolution_defaults if method == EVOLUTION else _gradient_defaults)(typed) | typed
     chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
     if chosen["privacy"] == "sound" and method == "fpdgd":
