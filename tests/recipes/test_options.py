@@ -132,5 +132,5 @@ def test_a_method_that_no_plugin_brought_is_told_before_its_options(tmp_path: Pa
 def test_a_ranker_from_labels_has_no_options() -> None:
     with pytest.raises(ValueError, match="aggregation is for learning from clicks"):
         change_recipe(NAMED["mse"], {"aggregation": "trim", "n_trimmed": 2})
-    trial = Trial(("mse",), NAMED["mse"])
+    trial = Trial({}, NAMED["mse"])
     assert change_trial(trial, {"aggregation": "trim", "n_trimmed": 2, "seed": 3}).seed == 3

@@ -15,9 +15,10 @@ _DELTA = 1e-5  # of Gaussian noise, unless given
 
 def complete_protection(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What follows for the settings of a mode that were not given."""
-    if settings.get("privacy") == "paper" and settings.get("sensitivity") is None and settings.get("epsilon"):
-        return {"sensitivity": published_sensitivity(settings["epsilon"])}
-    if settings.get("privacy") != "sound":
+    mode, epsilon = settings.get("privacy"), settings.get("epsilon")
+    if mode == "paper" and settings.get("sensitivity") is None and epsilon is not None:
+        return {"sensitivity": published_sensitivity(epsilon)}
+    if mode != "sound":
         return {}
     defaults: dict[str, Any] = {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
     return {**defaults, "delta": _DELTA} if settings.get("mechanism", "gaussian") == "gaussian" else defaults

@@ -17,6 +17,7 @@ ROOMS: dict[str, type] = {
     "data": DataKeys,
     "clicks": ClickKeys,
     "population": PopulationKeys,
+    "training": TrainingKeys,
     "ranker": RankerKeys,
     "learner": LearnerKeys,
     "evolution": EvolutionKeys,
@@ -24,7 +25,6 @@ ROOMS: dict[str, type] = {
     "server": ServerStepKeys,
     "attack": AttackKeys,
     "privacy": PrivacyKeys,
-    "training": TrainingKeys,
 }
 ROOM_KEYS: dict[str, Key] = {name: declared for room in ROOMS.values() for name, declared in keys_of(room).items()}
 # {key: its declaration} of the keys that name a registered method, which may have keys of its own

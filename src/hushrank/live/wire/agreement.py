@@ -200,8 +200,8 @@ def check_kinds(agreement: Agreement) -> None:
     """Each value is of its type; fractions are written as such, so that one agreement has one digest."""
     for name, declared in keys_of(type(agreement)).items():
         value = getattr(agreement, name)
-        if type(read_value(declared, value)) is not type(value):
-            raise ValueError(f"{name} is {value!r}, must be written as a fraction.")
+        if isinstance(read := read_value(declared, value), float) and not isinstance(value, float):
+            raise ValueError(f"{name} is {value!r}, must be written as the fraction {read}.")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} is {value}, must be a finite number.")
 
