@@ -74,6 +74,9 @@ def test_an_option_at_its_default_is_left_out() -> None:
     assert hash_recipe(trim(n_trimmed=1)) == hash_recipe(trim()) != hash_recipe(trim(n_trimmed=2))
     taken_back = change_recipe(trim(n_trimmed=2, softness=0.5), parse_assignments(["n_trimmed=none", "softness=none"]))
     assert taken_back == trim()
+    assert change_recipe(trim(n_trimmed=2), {"aggregation": "mean", "n_trimmed": "none"}) == NAMED["fpdgd"]
+    both = trim(attack="loud", n_malicious=1)  # whose defaults of n_trimmed differ
+    assert change_recipe(change_recipe(both, {"n_trimmed": 1}), {"n_trimmed": None}) == both
 
 
 @pytest.mark.parametrize(

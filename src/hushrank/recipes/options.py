@@ -10,9 +10,10 @@ Registries may grow while a program runs (`--plugin`), so they are read each tim
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import TYPE_CHECKING
 
-from hushrank.keys import Key, check_value, is_unset, make_method, method_keys, read_value
+from hushrank.keys import Key, check_value, make_method, method_keys, read_value
 from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def options_for(recipe: Recipe, chooser: str) -> dict[str, object]:
 
 def read_options(recipe: Recipe) -> dict[str, object]:
     """The options that differ from their defaults, of their types; refuses those that no chosen method has."""
-    read = {name: _read_option(recipe, name, value) for name, value in recipe.options.items()}
+    given = {name: value for name, value in recipe.options.items() if not _is_taken_back(recipe, name, value)}
+    read = {name: _read_option(recipe, name, value) for name, value in given.items()}
     kept = {name: value for name, value in read.items() if any(value != key.default for key in _chosen(recipe, name))}
     for chooser, declared in CHOOSERS.items():
         method = getattr(recipe, chooser)
@@ -52,17 +54,16 @@ def _read_option(recipe: Recipe, name: str, value: object) -> object:
     found = _chosen(recipe, name)
     if not found:
         raise ValueError(_describe_misplaced(recipe, name))
-    value = _take_back(found[0], value)
     for key in found:
-        value = read_value(key, value)
+        value = read_value(key, value, none_unsets=True)
         check_value(key, value)
     return value
 
 
-def _take_back(key: Key, value: object) -> object:
-    """None, or the word none where no word is meant, leaves an option at its default."""
-    is_open = value is None or is_unset(key, value) or (value == "none" and str not in key.kinds)
-    return (None if key.may_be_none else key.default) if is_open else value
+def _is_taken_back(recipe: Recipe, name: str, value: object) -> bool:
+    """None, or the word none where no word is meant, leaves an option at its default or behind."""
+    kinds = {kind for key in _chosen(recipe, name) for kind in key.kinds}
+    return (value is None or (value == "none" and str not in kinds)) and NoneType not in kinds
 
 
 def _chosen(recipe: Recipe, name: str) -> list[Key]:
