@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hushrank.keys import hint_names, keys_of
+from hushrank.keys import check_value, hint_names, keys_of
 from hushrank.recipes.options import list_options
 from hushrank.recipes.recipe import KEYS, NAMED, Recipe, change_recipe, recipe_from_json
 from hushrank.recipes.rooms import ROOMS
@@ -92,8 +92,17 @@ def _walk(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             known = list_table(name)
             for inner, setting in value.items():
                 if inner not in known:
+                    _check_method(name, value)
                     raise ValueError(f"no key of the table [{name}] is called {inner!r}; {hint_names(inner, known)}")
                 yield known[inner], f"{inner} in [{name}]", setting
+
+
+def _check_method(table: str, values: Mapping[str, Any]) -> None:
+    """Why: a method that no plugin has brought is why its options are not known."""
+    for declared in keys_of(ROOMS[table]).values():
+        named = values.get(declared.alias or "", values.get(declared.name))
+        if declared.methods is not None and named is not None:
+            check_value(declared, named)
 
 
 def list_table(table: str) -> dict[str, str]:
@@ -101,4 +110,4 @@ def list_table(table: str) -> dict[str, str]:
     declared = keys_of(ROOMS[table])
     aliases = {key.alias: name for name, key in declared.items() if key.alias is not None}
     own = {name: name for name, owners in list_options().items() if any(chooser in declared for chooser in owners)}
-    return {**aliases, **{name: name for name in declared}, **own}
+    return {**own, **aliases, **{name: name for name in declared}}
