@@ -101,7 +101,7 @@ def test_a_grid_file_may_have_tables(tmp_path: Path) -> None:
         ("[aggregation]\nrul = 'mean'", r"no key of the table \[aggregation\] is called 'rul'; did you mean 'rule'"),
         (
             "[aggregation]\nn_clients = 5",
-            r"no key of the table \[aggregation\] is called 'n_clients'; known: rule, aggregation",
+            r"no key of the table \[aggregation\] is called 'n_clients'; known: rule",
         ),
         ("[rounds]\nn = 5", r"rounds is {'n': 5}, must be a whole number"),
         ("[aggregation]\nrule = 'mine'\nn_mine = 1", r"aggregation is 'mine'; available: mean"),
