@@ -9,12 +9,10 @@ with the version of the library that prints it.
 
 from __future__ import annotations
 
-import ast
-import io
 import re
 import sys
-import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,11 @@ from compatible import describe_compatibility
 from measured import fill_page
 
 from hushrank.cli.main import app
+from hushrank.keys import Key, describe_kinds, keys_of, method_keys
 from hushrank.look.assets import stylesheet
 from hushrank.recipes import recipe as recipes
+from hushrank.recipes.checks import OF_OFFLINE
+from hushrank.recipes.rooms import CHOOSERS, ROOMS
 from hushrank.reproduce.reproduce import PAPERS, list_results
 
 DOCS = Path(__file__).parent
@@ -113,59 +114,60 @@ def describe_parameter(parameter: Any) -> str:
 
 def describe_recipe() -> str:
     """`reference/recipe.md`"""
-    comments = read_comments(Path(recipes.__file__).read_text(encoding="utf-8"), "Recipe")
     names = ", ".join(f"`{name}`" for name in recipes.NAMED)
     parts = [
         NOTE,
         "# Recipe keys",
         f"The recipes are {names}. A key may stand in a TOML file, in `--set key=value` or in "
-        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way. Rankers [trained on "
-        f"labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in recipes.OF_OFFLINE)}.",
+        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way. In a file a key may "
+        "also stand in the table of its section below, by its own name or by the one in parentheses. Rankers [trained "
+        f"on labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in OF_OFFLINE)}.",
+        describe_keys([recipes.KEYS["recipe"]]),
     ]
+    for table, room in ROOMS.items():
+        parts += [f"## Table `[{table}]`", describe_keys(keys_of(room).values()), *describe_options(table)]
+    return "\n\n".join([*parts, describe_compatibility()]) + "\n"
+
+
+def describe_options(table: str) -> list[str]:
+    """The keys of registered methods."""
+    rows = [
+        replace(key, help=f"{chooser}={method}: {key.help}")
+        for chooser, declared in CHOOSERS.items()
+        if chooser in keys_of(ROOMS[table])
+        for method in declared.methods or ()
+        for key in method_keys(declared.methods or {}, method).values()
+    ]
+    return ["Only for one of them:", describe_keys(rows)] if rows else []
+
+
+def describe_keys(keys: Iterable[Key]) -> str:
     header = ["| key | meaning | type | default |", "| --- | --- | --- | --- |"]
-    table = "\n".join(header + [describe_key(key, comments[key]) for key in recipes.KEYS])
-    return "\n\n".join([*parts, table, describe_compatibility()]) + "\n"
+    return "\n".join(header + [describe_key(key) for key in keys])
 
 
-def describe_key(key: str, found: tuple[str, str]) -> str:
-    kind, comment = found
-    allowed = [value for value in recipes._CHOICES.get(key, ()) if value is not None]
-    if allowed and not all(value in comment for value in allowed):
-        comment = re.sub(r":? ?or \S+$", "", comment)  # Why: a comment such as "or mlp" continues the default
-        comment = f"{comment}: " + " or ".join(f"`{value}`" for value in allowed)
-    return f"| `{key}` | {escape(comment)} | {escape(describe_kind(kind))} | {escape(describe_default(key))} |"
+def describe_key(key: Key) -> str:
+    name = f"`{key.name}`" + (f" (`{key.alias}`)" if key.alias else "")
+    kind = re.sub(r"\b(an?|one or more) ", "", describe_kinds(key))
+    return f"| {name} | {escape(key.help)} | {escape(kind)} | {escape(describe_default(key))} |"
 
 
-def describe_kind(kind: str) -> str:
-    words = {"str": "word", "int": "whole number", "float": "number", "bool": "true or false", "ClickTables": "table"}
-    words |= {"tuple[int, ...]": "list of whole numbers", "tuple[str, ...]": "list of words"}
-    return " or ".join(words.get(part, part) for part in kind.split(" | ") if part != "None")
-
-
-def describe_default(key: str) -> str:
+def describe_default(key: Key) -> str:
     """One value, or one for each recipe where they differ; a ranker from labels has only the keys that it knows."""
-    knowing = {n: r for n, r in recipes.NAMED.items() if not r.is_offline or key in recipes.OF_OFFLINE}
-    values = {name: getattr(recipe, key) for name, recipe in knowing.items()}
-    if key == "recipe":
+    if key.name == "recipe":
         return "must be given"
-    shown = {name: "" if value is None or value == {} else f"`{value}`" for name, value in values.items()}
+    knowing = {n: r for n, r in recipes.NAMED.items() if not r.is_offline or key.name in OF_OFFLINE}
+    values = {name: getattr(recipe, key.name, key.default) for name, recipe in knowing.items()}
+    shown = {name: show_default(value) for name, value in values.items()}
     if len(set(shown.values())) == 1:
         return next(iter(shown.values()))
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value)
 
 
-def read_comments(source: str, class_name: str) -> dict[str, tuple[str, str]]:
-    """{field: (annotation, comment on its lines)} of a dataclass, from its source."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    on_line = {t.start[0]: t.string.lstrip("# ").strip() for t in tokens if t.type == tokenize.COMMENT}
-    tree = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == class_name)
-    found = {}
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            comment = " ".join(on_line[line] for line in lines if line in on_line)
-            found[node.target.id] = (ast.unparse(node.annotation), comment)
-    return found
+def show_default(value: object) -> str:
+    if value is None or value == {}:
+        return ""
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
 
 
 def describe_published() -> str:

@@ -31,8 +31,9 @@ from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import sample_cohort
 from hushrank.federation.local import learn
 from hushrank.live.wire.bodies import decode_rewards, encode_reward
-from hushrank.recipes.recipe import NAMED, change_recipe, parse_assignments
+from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.recipes.resolve import resolve
+from hushrank.recipes.values import parse_assignments
 from hushrank.streams import Purpose, stream
 from hushrank.types import PrivateReward, PrivateUpdate
 

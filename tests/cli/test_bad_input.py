@@ -148,7 +148,10 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         (("run", "fpdgd.figure4"), ("rerun it with hushrank reproduce fpdgd.figure4",)),
         (("run", "fpdgd", "--plugin", "no_such_module"), ("plugin no_such_module cannot be imported",)),
         (("run", "fpdgd", "--plugin", "broken.py"), ("plugin broken.py cannot be imported: SyntaxError",)),
-        (("run", "fpdgd", "--set", "learner=mine"), ("learner is 'mine', must be one of pdgd", "--plugin")),
+        (
+            ("run", "fpdgd", "--set", "learner=mine"),
+            ("learner is 'mine'; available: pdgd. Load your own",),
+        ),
         (("run", "fpdgd", "--data", "mslr-web10k"), ("mslr-web10k is not here", "Visit https://")),
         (("sweep", "fpdgd", "--grid", "no_such_key=1,2"), ("no recipe key is called 'no_such_key'",)),
         (("sweep", "fpdgd", "--grid", "rounds=0,1"), ("rounds is 0, must be at least 1",)),

@@ -67,7 +67,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
         named_user("navigatonal", n_grades=3)
     with pytest.raises(ValueError, match=r"did you mean 'curious'\?"):
         named_user("curius", n_grades=3, own_tables=OWN)
-    with pytest.raises(ValueError, match=r"no click model is called 'xyz'; known: perfect, .*pbm-2"):
+    with pytest.raises(ValueError, match=r"no click model is called 'xyz'; available: perfect, .*pbm-2"):
         named_user("xyz", n_grades=3)
 
 

@@ -15,7 +15,8 @@ import pytest
 from live_processes import create_federation, finish, serving, start_person
 
 from hushrank.engine.simulate import Options, simulate
-from hushrank.recipes.recipe import change_recipe, find_recipe
+from hushrank.recipes.files import find_recipe
+from hushrank.recipes.recipe import change_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.types import Array
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hushrank.recipes.files import find_recipe
 from hushrank.recipes.grid import expand, find_grid, make_grid, parse_axes, read_grid
-from hushrank.recipes.recipe import NAMED, find_recipe
+from hushrank.recipes.recipe import NAMED
 
 FPDGD = NAMED["fpdgd"]
 

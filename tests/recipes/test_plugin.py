@@ -72,7 +72,7 @@ def test_a_mean_is_ruined_by_liars_that_a_median_ignores() -> None:
 
 @pytest.mark.parametrize("key", ["learner", "aggregation", "attack"])
 def test_a_method_that_no_plugin_brought_is_refused_with_a_hint(key: str) -> None:
-    with pytest.raises(ValueError, match=f"{key} is 'mine', must be one of .*--plugin"):
+    with pytest.raises(ValueError, match=f"{key} is 'mine'; available: .*--plugin"):
         small(**{key: "mine"})
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hushrank.recipes.recipe import NAMED, as_json, change_recipe, hash_recipe, parse_assignments, recipe_from_json
+from hushrank.recipes.recipe import NAMED, as_json, change_recipe, hash_recipe, recipe_from_json
+from hushrank.recipes.values import parse_assignments
 from hushrank.runs.run import RunOptions, run_recipe
 
 

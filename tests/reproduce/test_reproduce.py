@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hushrank.recipes.recipe import find_recipe
+from hushrank.recipes.files import find_recipe
 from hushrank.reproduce.literature import published_results
 from hushrank.reproduce.reproduce import (
     PAPERS,

@@ -39,7 +39,7 @@ def reproduce(
     from hushrank.cli.output import print_json, print_table
     from hushrank.cli.pool_display import PoolDisplay
     from hushrank.recipes.plugin import load_plugins
-    from hushrank.recipes.recipe import parse_assignments
+    from hushrank.recipes.values import parse_assignments
     from hushrank.report.listing import list_table, list_text
     from hushrank.report.reproduction import reproduction_table, reproduction_text
     from hushrank.reproduce.reproduce import (

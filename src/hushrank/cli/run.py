@@ -49,8 +49,10 @@ def run(
     """Run one experiment: simulated people search and click, a ranker learns."""
     from hushrank.cli.output import parse_bytes, print_json, print_runs
     from hushrank.cli.running import run_visibly
+    from hushrank.recipes.files import find_recipe
     from hushrank.recipes.plugin import load_plugins
-    from hushrank.recipes.recipe import change_recipe, find_recipe, parse_assignments
+    from hushrank.recipes.recipe import change_recipe
+    from hushrank.recipes.values import parse_assignments
     from hushrank.runs.directory import read_recipe_file
     from hushrank.runs.environment import current_command
     from hushrank.runs.run import RunOptions

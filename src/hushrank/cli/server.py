@@ -102,15 +102,12 @@ def init(
     from hushrank.live.server.creation import create_federation
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
-    from hushrank.recipes.recipe import parse_assignments
+    from hushrank.recipes.values import parse_assignments
 
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
-    chosen = {
-        key: None if value == "none" and key != "privacy" else value
-        for key, value in parse_assignments(set_ or []).items()
-    }
-    config = make_config({key: value for key, value in chosen.items() if key in KEYS})
+    chosen = parse_assignments(set_ or [])
+    config = make_config({key: None if value == "none" else value for key, value in chosen.items() if key in KEYS})
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)

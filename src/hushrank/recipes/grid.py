@@ -9,7 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hushrank.recipes.recipe import Recipe, as_json, change_recipe, find_recipe, hash_recipe, parse_value, read_toml
+from hushrank.recipes.files import build_recipe, find_recipe, read_toml
+from hushrank.recipes.recipe import Recipe, as_json, change_recipe, hash_recipe
+from hushrank.recipes.values import parse_value
 
 _NO_FILE_NAME = re.compile(r"[^\w.=+-]+")
 
@@ -70,8 +72,7 @@ def read_grid(path: Path) -> Grid:
     axes, cases = values.pop("grid", {}), values.pop("case", [])
     if not isinstance(axes, Mapping) or not isinstance(cases, list):
         raise ValueError(f"{path}: write the grid as [grid] with key = [values], and alternatives as [[case]] tables.")
-    name = values.pop("recipe", "fpdgd")
-    return make_grid(change_recipe(find_recipe(str(name)), values), axes, cases)
+    return make_grid(build_recipe(values), axes, cases)
 
 
 def make_grid(recipe: Recipe, axes: Mapping[str, Any], cases: list[Mapping[str, Any]] | None = None) -> Grid:

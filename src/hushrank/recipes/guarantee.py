@@ -8,10 +8,11 @@ from typing import Any
 from hushrank.engine.setting import Method
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import Exchange, UpdateExchange, format_sum
+from hushrank.federation.keys import evolution_of, population_of
 from hushrank.federation.summation import MaskedSum, OpenSum, Summation
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.protection import Exposure, UpdateProtection
-from hushrank.recipes.recipe import Recipe, evolution_of, population_of
+from hushrank.recipes.recipe import Recipe
 
 DELTA, SUM_BOUND = 1e-5, 1.0
 
@@ -19,7 +20,7 @@ DELTA, SUM_BOUND = 1e-5, 1.0
 def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, Summation]:
     """What clients send, with what protects it, and how it is added up."""
     if recipe.is_evolution:
-        return evolution_of(recipe, top_grade=top_grade), OpenSum()
+        return evolution_of(recipe, privacy=recipe.privacy, top_grade=top_grade), OpenSum()
     summation, protection = summation_of(recipe, protection_of(recipe, n_params=n_params), n_params=n_params)
     return UpdateExchange(protection), summation
 

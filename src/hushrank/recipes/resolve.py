@@ -11,16 +11,19 @@ import numpy as np
 from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.attacks.named import find_attack
+from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.keys import population_of
 from hushrank.federation.replay import Replay
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
 from hushrank.recipes.guarantee import exchange_of
-from hushrank.recipes.recipe import LOGGED, Recipe, check_recipe, population_of
+from hushrank.recipes.options import options_for
+from hushrank.recipes.recipe import Recipe, check_recipe
 from hushrank.types import Array, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
@@ -98,9 +101,9 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         learning_rate=recipe.learning_rate,
         exchange=exchange,
         summation=summation,
-        attack=find_attack(recipe.attack),
+        attack=find_attack(recipe.attack, **options_for(recipe, "attack")),
         n_malicious=recipe.n_malicious,
-        rule=find_rule(recipe.aggregation),
+        rule=find_rule(recipe.aggregation, **options_for(recipe, "aggregation")),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 

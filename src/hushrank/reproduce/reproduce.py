@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.data.catalog import CATALOG
+from hushrank.federation.keys import population_of
 from hushrank.files import write_json
-from hushrank.recipes.recipe import KEYS, OF_OFFLINE, Recipe, change_recipe, hash_recipe, population_of
+from hushrank.recipes.checks import OF_OFFLINE
+from hushrank.recipes.options import list_options
+from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
 from hushrank.report.index import write_index
 from hushrank.report.reproduction import write_reproduction
 from hushrank.report.summary import from_directory
@@ -85,8 +88,8 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
 
 def change_trial(trial: Trial, changes: Mapping[str, Any]) -> Recipe:
     """A baseline trained on labels takes what it knows of, and leaves what is about clicks."""
-    known = {k: v for k, v in changes.items() if k in OF_OFFLINE or k not in KEYS or not trial.recipe.is_offline}
-    return change_recipe(trial.recipe, known)
+    of_clicks = {*KEYS, *list_options()} - set(OF_OFFLINE) if trial.recipe.is_offline else set()
+    return change_recipe(trial.recipe, {key: value for key, value in changes.items() if key not in of_clicks})
 
 
 def variant_name(name: str, options: ReproduceOptions) -> str:

@@ -41,7 +41,9 @@ def make_directory(directory: Path, recipe: Recipe) -> None:
         write_json(directory / "recipe.json", {"format": FORMAT, **as_json(recipe)})
     elif as_json(known) != as_json(recipe):
         old, new = as_json(known), as_json(recipe)
-        changed = ", ".join(f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old[key] != new[key])
+        changed = ", ".join(
+            f"{key} was {old.get(key)!r}, is {new.get(key)!r}" for key in {**old, **new} if old.get(key) != new.get(key)
+        )
         raise ValueError(
             f"{directory} belongs to another recipe ({changed}). Resume with the old settings, or choose another --out."
         )

@@ -22,7 +22,8 @@ from hushrank.engine.simulate import Options, simulate
 from hushrank.live.device.outbox import SENT
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.privacy.ledger import read_ledger
-from hushrank.recipes.recipe import change_recipe, find_recipe
+from hushrank.recipes.files import find_recipe
+from hushrank.recipes.recipe import change_recipe
 from hushrank.recipes.resolve import resolve
 
 # {where: (what it is about to do or has just done, how often before)}

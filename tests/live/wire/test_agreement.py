@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushrank.live.wire.agreement import KEYS, Agreement, as_json, canonical, make_agreement, parse_agreement
+from hushrank.keys import key
+from hushrank.live.wire.agreement import (
+    FIRST_KEYS,
+    KEYS,
+    Agreement,
+    as_json,
+    canonical,
+    describe_agreement,
+    make_agreement,
+    parse_agreement,
+)
 from hushrank.live.wire.terms import exchange_of
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
@@ -90,14 +101,14 @@ def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None
         ({"method": "krum"}, "method is 'krum', must be one of fpdgd, foltr-es"),
         ({"privacy": "much"}, "privacy is 'much', must be one of none, paper, sound"),
         ({"learning_rate": 0}, "learning_rate is 0.0, must be > 0"),
-        ({"learning_rate": "fast"}, "learning_rate is 'fast', must be of kind float"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast', must be a number"),
         ({"learning_rate": float("inf")}, "learning_rate is inf, must be a finite number"),
         ({"rounds": 0}, "rounds is 0, must be at least 1"),
         ({"rounds": None, "server_fade": True}, "server_fade lets the rate fall to zero in the last round"),
-        ({"rounds": True}, "rounds is True, must be of kind int | None"),
+        ({"rounds": True}, "rounds is True, must be a whole number"),
         ({"clip_norm": 1.0}, "clip_norm is no matter of fpdgd with privacy=none: leave it out"),
         ({**SOUND, "noise_multiplier": 1.0}, "privacy=sound needs epsilon .* or noise_multiplier"),
-        ({**SOUND, "epsilon": -1}, "epsilon is -1, must be above 0"),
+        ({**SOUND, "epsilon": -1}, "epsilon is -1.0, must be above 0"),
         ({**SOUND, "rounds": None}, "rounds is None, must be at least 1"),
         ({**SOUND, "n_clients": None}, "fpdgd with privacy=sound needs n_clients"),
         ({**SOUND, "placement": "clients", "n_honest": 21}, "n_honest is 21, more than the 20 clients expected"),
@@ -130,7 +141,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4))
+@given(st.dictionaries(st.sampled_from(sorted(KEYS)), json_values, max_size=4))
 def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, Any]) -> None:
     sent = {**as_json(make()), **change}
     try:
@@ -140,7 +151,85 @@ def test_whatever_a_server_sends_is_an_agreement_or_refused(change: dict[str, An
     assert parse_agreement(as_json(agreement)) == agreement
 
 
-@pytest.mark.parametrize("values", [None, [], 7, {}, {"name": "x"}, {**as_json(Agreement("x", 1)), "more": 1}])
+KEPT = json.loads((Path(__file__).parent / "kept" / "agreements.json").read_text(encoding="utf-8"))  # of version 0.1
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=[kept["agreement"]["name"] for kept in KEPT])
+def test_agreements_that_clients_have_joined_under_keep_their_digests(kept: dict[str, Any]) -> None:
+    agreement = parse_agreement(kept["agreement"])
+    assert agreement.digest == kept["digest"] and as_json(agreement) == kept["agreement"]
+    assert LaterAgreement(**kept["agreement"]).digest == kept["digest"]
+
+
+@dataclass(frozen=True)
+class LaterAgreement(Agreement):
+    """Of a version to come, which has two more keys."""
+
+    masks: str | None = key(None, "who hides whose updates", choices=("pairs",))
+    theme: str = key("light", "of the status page", is_essential=False)
+
+
+def test_a_later_key_counts_where_it_is_not_the_default() -> None:
+    today, later = Agreement("x", 1), LaterAgreement("x", 1)
+    assert later.digest == today.digest and as_json(later) == as_json(today)
+    assert as_json(LaterAgreement("x", 1, theme="dark")) == {**as_json(today), "theme": "dark"}
+    said = as_json(LaterAgreement("x", 1, masks="pairs", theme="dark"))
+    assert said == {**as_json(today), "masks": "pairs", "theme": "dark", "essential": ["masks"]}
+
+
+def test_a_client_of_today_keeps_what_it_does_not_know_and_ignores_it() -> None:
+    later = LaterAgreement("x", 1, theme="dark")
+    known = parse_agreement(json.loads(canonical(later)))
+    assert known.digest == later.digest != Agreement("x", 1).digest
+    assert replace(known, others=()) == Agreement("x", 1)
+    assert parse_agreement(json.loads(json.dumps(as_json(known)))) == known
+
+
+def test_a_client_of_today_refuses_what_it_may_not_ignore() -> None:
+    said = as_json(LaterAgreement("x", 1, masks="pairs"))
+    with pytest.raises(ValueError, match="has agreed on 'masks', which this version of hushrank does not know"):
+        parse_agreement(said)
+    assert parse_agreement({**said, "essential": ["rounds"]}).others == (("masks", '"pairs"'),)
+
+
+json_trees = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.text().filter(lambda name: name not in (*KEYS, "essential")), json_trees, max_size=3))
+def test_whatever_a_later_version_adds_has_one_digest(added: dict[str, Any]) -> None:
+    sent = {**as_json(make()), **added}
+    agreement = parse_agreement(sent)
+    assert as_json(agreement) == sent and hash(agreement) == hash(parse_agreement(sent))
+    assert canonical(agreement) == json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("essential", [None, "masks", 7, {"masks": 1}, [1]])
+def test_essential_is_a_list_of_names(essential: object) -> None:
+    with pytest.raises(ValueError, match="essential must be a list of names"):
+        parse_agreement({**as_json(make()), "essential": essential})
+
+
+def test_numbers_that_json_has_not_are_refused() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        parse_agreement({**as_json(make()), "more": float("nan")})
+
+
+def test_none_takes_a_default_back_where_it_is_no_word_of_its_own() -> None:
+    assert make(rounds="none").rounds is None and make(method="foltr-es", privacy="none").privacy == "none"
+
+
+def test_the_description_names_every_key_and_requires_the_first() -> None:
+    said = describe_agreement()
+    assert set(said["required"]) == set(as_json(make())) == FIRST_KEYS
+    assert set(said["properties"]) == {*KEYS, "essential"}
+    assert said["properties"]["rounds"]["type"] == ["integer", "null"]
+
+
+@pytest.mark.parametrize("values", [None, [], 7, {}, {"name": "x"}])
 def test_json_of_another_form_is_refused(values: object) -> None:
     with pytest.raises(ValueError, match="this is no agreement of a federation"):
         parse_agreement(values)

@@ -82,7 +82,9 @@ def check_agreement(joined: Agreement, now: Agreement) -> None:
     if joined.digest == now.digest:
         return
     old, new = as_json(joined), as_json(now)
-    changes = ", ".join(f"{key} {old[key]} -> {new[key]}" for key in old if old[key] != new[key])
+    changes = ", ".join(
+        f"{key} {old.get(key)} -> {new.get(key)}" for key in {**old, **new} if old.get(key) != new.get(key)
+    )
     raise AgreementChangedError(
         f"the federation's agreement has changed since this client joined ({changes}). Nothing was sent. If you agree "
         "to the new one, join it with another --home; impressions and budget of this one stay where they are."

@@ -1,66 +1,98 @@
 """What all clients of a federation agree on before the first round, as data: it prints, travels as JSON, has a name.
 
 A client stores the agreement on joining and compares its digest ever after: a server that changes its mind (fewer
-clients to hide among, less noise) is noticed at once. Keys have the names of a recipe's.
+clients to hide among, less noise) is noticed at once. Keys have the names of a recipe's, and most are the same keys.
+
+An agreement may gain keys. One that the first agreements did not have is written only where it differs from its
+default, so that they keep their digests; neither its default nor its being essential may ever change. Names that a
+client must know are listed under `essential`; it keeps every other key that it does not know, as part of the digest.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from hushrank.aggregation.keys import ServerStepKeys
 from hushrank.aggregation.server_step import DEFAULT_RATES
-from hushrank.privacy.named import MODES, published_sensitivity
+from hushrank.federation.keys import EVOLUTION, RewardKeys
+from hushrank.keys import (
+    Key,
+    above_zero,
+    at_least,
+    check_seed,
+    check_value,
+    check_values,
+    hint_names,
+    key,
+    keys_of,
+    read_value,
+    required,
+)
+from hushrank.learners.keys import LocalStepKeys
+from hushrank.privacy.agreed import complete_protection, find_noise
+from hushrank.privacy.keys import ProtectionKeys
 from hushrank.privacy.placement import Placement
-from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
+from hushrank.rankers.keys import RankerKeys
 
-METHODS = ("fpdgd", "foltr-es")
+METHODS = ("fpdgd", EVOLUTION)
 CLICK_REWARDS = ("MaxRR", "LastRR", "click-through")  # Why: the others need relevance grades, which no person has
-_DELTA = 1e-5  # of Gaussian noise, unless given
+ESSENTIAL = "essential"  # in the JSON: names of keys that whoever joins must know
+_MOST_PARAMS = 10**7  # Why: a message of 40 MB; a larger number is a mistake or an attack on a client's memory
+_FIRST = (
+    "name n_features method ranker hidden activation learning_rate interactions k server_optimiser server_rate "
+    "server_fade rounds privacy n_clients epsilon sensitivity mechanism clip_norm noise_multiplier delta placement "
+    "n_honest reward sigma antithetic p seed"
+)
+FIRST_KEYS = frozenset(_FIRST.split())  # always written; Why a list: clients compare digests, so it may never change
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+@dataclass(frozen=True)  # Why no slots: several rooms' keys cannot be inherited with them
+class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, ProtectionKeys, RewardKeys):
     """How a federation learns and what protects its clients. None: not a matter of this method or protection."""
 
-    name: str  # of the federation, for people
-    n_features: int  # numbers per query-document pair
-    method: str = "fpdgd"  # or foltr-es
-    ranker: str = "linear"  # or mlp
-    hidden: int = 64  # mlp: units of the hidden layer
-    activation: str = "sigmoid"  # mlp: of the hidden layer, or relu
-    learning_rate: float = 0.1  # of a client's own steps
-    interactions: int = 4  # the most searches that a client learns from in a round
-    k: int = 10  # results on a page
-    server_optimiser: str = "sgd"  # sgd, momentum or adam
-    server_rate: float = 1.0
-    server_fade: bool = False  # let the server's rate fall to zero over the rounds
-    rounds: int | None = None  # after which the federation is finished; None (endless) only without protection
-    privacy: str = "none"  # none, paper (as published) or sound (accounted over all rounds)
-    n_clients: int | None = None  # paper: that share the noise, all in every round; sound: expected in a round
-    epsilon: float | None = None  # paper: of a round, as published
-    sensitivity: float | None = None  # paper: Delta
-    mechanism: str | None = None  # sound: gaussian (updates clipped in L2) or laplace (in L1)
-    clip_norm: float | None = None  # sound: norm that an update is clipped to
-    noise_multiplier: float | None = None  # sound: noise of the sum / clip_norm
-    delta: float | None = None  # sound: probability without a promise; None: pure epsilon
-    placement: str | None = None  # sound: who adds the noise, server or clients
-    n_honest: int | None = None  # sound, placement clients: among how many the noise is divided
-    reward: str | None = None  # foltr-es: what is made larger
-    sigma: float | None = None  # foltr-es: standard deviation of the perturbations
-    antithetic: bool | None = None  # foltr-es: try each perturbation in both directions
-    p: float | None = None  # foltr-es: probability that a reward is told as it was
-    seed: int | None = None  # of a simulation: all draws can be repeated, so that nothing is private
+    name: str = required("of the federation, for people")
+    n_features: int = required("numbers per query-document pair", check=at_least(1))
+    _: KW_ONLY
+    method: str = key("fpdgd", "fpdgd or foltr-es", choices=METHODS)
+    interactions: int = key(4, "the most searches that a client learns from in a round", check=at_least(1))
+    k: int = key(10, "results on a page", check=at_least(1))
+    server_rate: float = key(1.0, "of the server's steps; adam .001", check=above_zero)
+    rounds: int | None = key(
+        None, "after which the federation is finished; None (endless) only without protection", check=at_least(1)
+    )
+    n_clients: int | None = key(
+        None,
+        "paper: that share the noise, all in every round; sound: expected in a round",
+        check=at_least(1),
+        only_for=("paper", "sound"),
+        is_needed=True,
+    )
+    epsilon: float | None = key(None, "paper: of a round, as published", only_for=("paper",), is_needed=True)
+    placement: str | None = key(
+        None,
+        "sound: who adds the noise, server or clients",
+        choices=tuple(Placement),
+        only_for=("sound",),
+        is_needed=True,
+    )
+    reward: str | None = key(
+        None, "foltr-es: what is made larger", choices=CLICK_REWARDS, only_for=(EVOLUTION,), is_needed=True
+    )
+    seed: int | None = key(
+        None, "of a simulation: all draws can be repeated, so that nothing is private", check=check_seed
+    )
+    others: tuple[tuple[str, str], ...] = ()  # (key, its JSON) of a later version: part of the digest, else ignored
 
     def __post_init__(self) -> None:
         check_kinds(self)
-        check_choices(self)
-        check_keys(self)
+        check_values(keys_of(type(self)).values(), self)
+        check_sizes(self)
+        check_terms(self)
 
     @property
     def is_seeded(self) -> bool:
@@ -68,7 +100,7 @@ class Agreement:
 
     @property
     def is_evolution(self) -> bool:
-        return self.method == "foltr-es"
+        return self.method == EVOLUTION
 
     @property
     def digest(self) -> str:
@@ -76,46 +108,51 @@ class Agreement:
         return hashlib.sha256(canonical(self)).hexdigest()
 
 
-KEYS = tuple(f.name for f in fields(Agreement))
-_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float,), "bool": (bool,)}
-_CHOICES: dict[str, tuple[str | None, ...]] = {
-    "method": METHODS,
-    "ranker": ("linear", "mlp"),
-    "activation": ("sigmoid", "relu"),
-    "server_optimiser": tuple(DEFAULT_RATES),
-    "privacy": tuple(MODES),
-    "mechanism": ("gaussian", "laplace", None),
-    "placement": (*Placement, None),
-    "reward": (*CLICK_REWARDS, None),
-}
-_AT_LEAST_ONE = ("n_features", "hidden", "interactions", "k", "rounds", "n_clients", "n_honest")
-_ABOVE_ZERO = ("learning_rate", "server_rate", "sensitivity", "clip_norm", "sigma")
-_MOST_PARAMS = 10**7  # Why: a message of 40 MB; a larger number is a mistake or an attack on a client's memory
-_OF_PAPER = ("n_clients", "epsilon", "sensitivity")
-_OF_SOUND = ("n_clients", "mechanism", "clip_norm", "noise_multiplier", "placement")
-_OF_EVOLUTION = ("reward", "sigma", "antithetic", "p")
-_OPTIONAL = ("delta", "n_honest")  # of sound
+KEYS: Mapping[str, Key] = keys_of(Agreement)
 
 
 def canonical(agreement: Agreement) -> bytes:
     """The JSON from which the digest is made: keys in order, no spaces."""
-    return json.dumps(asdict(agreement), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _as_text(as_json(agreement)).encode()
+
+
+def _as_text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:
     """Plain values; `parse_agreement` is the way back."""
-    return asdict(agreement)
+    declared = keys_of(type(agreement))
+    later = [n for n, key in declared.items() if n not in FIRST_KEYS and getattr(agreement, n) != key.default]
+    values = {name: getattr(agreement, name) for name in declared if name in FIRST_KEYS or name in later}
+    essential = sorted(name for name in later if declared[name].is_essential)
+    others = {name: json.loads(text) for name, text in agreement.others}
+    return {**values, **({ESSENTIAL: essential} if essential else {}), **others}
 
 
 def parse_agreement(values: object) -> Agreement:
-    """From JSON that anybody may have written: every key, of its kind, and nothing that cannot be."""
-    if not isinstance(values, Mapping) or set(values) != set(KEYS):
+    """From JSON that anybody may have written: every key that the first agreements had, and none that cannot be."""
+    if not isinstance(values, Mapping) or not set(values) >= FIRST_KEYS:
         raise ValueError(
-            "this is no agreement of a federation: it must have exactly the keys of wire version 1. "
+            "this is no agreement of a federation: it must have all the keys of wire version 1. "
             "Client and server may be of different versions: update the older one."
         )
-    typed = {key: _as_float(key, value) for key, value in values.items()}
-    return Agreement(**typed)
+    check_essential(values.get(ESSENTIAL, []))
+    typed = {name: read_value(KEYS[name], value) for name, value in values.items() if name in KEYS}
+    unknown = sorted(set(values) - set(KEYS) - {ESSENTIAL})
+    return Agreement(**typed, others=tuple((name, _as_text(values[name])) for name in unknown))
+
+
+def check_essential(names: object) -> None:
+    """Refuse an agreement that cannot be kept without keys of a later version."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"this is no agreement of a federation: {ESSENTIAL} must be a list of names.")
+    unknown = [name for name in names if name not in KEYS]
+    if unknown:
+        raise ValueError(
+            f"this federation has agreed on {', '.join(map(repr, unknown))}, which this version of hushrank does not "
+            "know and may not ignore. Update hushrank to join."
+        )
 
 
 def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **settings: Any) -> Agreement:
@@ -123,32 +160,20 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
 
     privacy=sound takes epsilon (of all rounds together; the noise follows) or noise_multiplier.
     """
-    for key in settings:
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}."
-            raise ValueError(f"no key of an agreement is called {key!r}; {hint}")
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}, must be one of {', '.join(METHODS)}.")
-    chosen: dict[str, Any] = (_evolution_defaults if method == "foltr-es" else _gradient_defaults)(settings) | settings
-    optimiser = chosen.get("server_optimiser", "sgd")
-    chosen.setdefault("server_rate", DEFAULT_RATES.get(optimiser, 1.0))
+    for given in settings:
+        if given not in KEYS:
+            raise ValueError(f"no key of an agreement is called {given!r}; {hint_names(given, KEYS)}")
+    check_value(KEYS["method"], method)
+    typed = {given: read_value(KEYS[given], value, none_unsets=True) for given, value in settings.items()}
+    chosen = (_evolution_defaults if method == EVOLUTION else _gradient_defaults)(typed) | typed
+    chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
     if chosen["privacy"] == "sound" and method == "fpdgd":
-        chosen = _find_noise(chosen)
-    return Agreement(
-        name, method=method, **{key: _as_float(key, v) for key, v in {**chosen, "n_features": n_features}.items()}
-    )
+        chosen = find_noise(chosen)
+    return Agreement(name, n_features, method=method, **chosen)
 
 
 def _gradient_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"privacy": "none", "rounds": 100}
-    if settings.get("privacy") == "paper" and settings.get("sensitivity") is None and "epsilon" in settings:
-        defaults["sensitivity"] = published_sensitivity(float(settings["epsilon"]))
-    if settings.get("privacy") == "sound":
-        defaults |= {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
-        if settings.get("mechanism", "gaussian") == "gaussian":
-            defaults["delta"] = _DELTA
-    return defaults
+    return {"privacy": "none", "rounds": 100, **complete_protection(settings)}
 
 
 def _evolution_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,94 +191,74 @@ def _evolution_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _find_noise(chosen: dict[str, Any]) -> dict[str, Any]:
-    """With the least noise that keeps a wanted epsilon over all rounds, as clients' ledgers will count it."""
-    epsilon, rest = chosen.get("epsilon"), {key: value for key, value in chosen.items() if key != "epsilon"}
-    if (epsilon is None) == (chosen.get("noise_multiplier") is None):
-        raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
-    if epsilon is None:
-        return rest
-    check_epsilon(epsilon)
-    if not isinstance(chosen["rounds"], int) or chosen["rounds"] < 1:
-        raise ValueError(f"rounds is {chosen['rounds']}, must be at least 1: epsilon is of all rounds together.")
-
-    def keeps(noise: float) -> bool:
-        spend = Spend(chosen["mechanism"], 1.0 / noise, times=chosen["rounds"])
-        return composed_epsilon([spend], delta=chosen.get("delta")) <= epsilon
-
-    low, high = 2.0**-20, 2.0**40
-    while high / low > 1 + 1e-6:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return {**rest, "noise_multiplier": high}
-
-
-def _as_float(key: str, value: Any) -> Any:
-    """Whole numbers become fractions where these are asked for, so that one agreement has one digest."""
-    is_fraction = next((str(f.type).startswith("float") for f in fields(Agreement) if f.name == key), False)
-    return float(value) if is_fraction and isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def check_kinds(agreement: Agreement) -> None:
-    for f in fields(Agreement):
-        value, (kind, _, rest) = getattr(agreement, f.name), str(f.type).partition(" | ")
-        right = isinstance(value, _KINDS[kind]) and (kind == "bool" or not isinstance(value, bool))
-        if not (right or (rest == "None" and value is None)):
-            raise ValueError(f"{f.name} is {value!r}, must be of kind {f.type}.")
+    """Each value is of its type; fractions are written as such, so that one agreement has one digest."""
+    for name, declared in keys_of(type(agreement)).items():
+        value = getattr(agreement, name)
+        if isinstance(read := read_value(declared, value), float) and not isinstance(value, float):
+            raise ValueError(f"{name} is {value!r}, must be written as the fraction {read}.")
         if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{f.name} is {value}, must be a finite number.")
+            raise ValueError(f"{name} is {value}, must be a finite number.")
 
 
-def check_choices(agreement: Agreement) -> None:
-    for key, allowed in _CHOICES.items():
-        if getattr(agreement, key) not in allowed:
-            raise ValueError(
-                f"{key} is {getattr(agreement, key)!r}, must be one of {', '.join(filter(None, allowed))}."
-            )
-    for key in _AT_LEAST_ONE:
-        if (value := getattr(agreement, key)) is not None and value < 1:
-            raise ValueError(f"{key} is {value}, must be at least 1.")
-    for key in _ABOVE_ZERO:
-        if (value := getattr(agreement, key)) is not None and not value > 0:
-            raise ValueError(f"{key} is {value}, must be > 0.")
+def check_sizes(agreement: Agreement) -> None:
     if not 1 <= len(agreement.name) <= 100 or not agreement.name.isprintable():
         raise ValueError("name must have 1 to 100 printable characters.")
-    if agreement.seed is not None and not 0 <= agreement.seed < 2**64:
-        raise ValueError(f"seed is {agreement.seed}, must be a whole number from 0 to 2^64 - 1.")
     if agreement.n_features * (agreement.hidden if agreement.ranker == "mlp" else 1) > _MOST_PARAMS:
         raise ValueError(f"the ranker would have more than {_MOST_PARAMS:,} parameters: too many to send around.")
 
 
-def check_keys(agreement: Agreement) -> None:
-    """Every key that the method and its protection need is there, and none of another."""
-    needed: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    if agreement.is_evolution:
-        needed = _OF_EVOLUTION
-        if agreement.privacy == "sound":
-            raise ValueError("foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd.")
-        if agreement.privacy == "none" and agreement.p != 1:
-            raise ValueError(f"p is {agreement.p}, but privacy=none tells every reward as it was: p must be 1.")
-        if agreement.antithetic and agreement.interactions % 2:
-            raise ValueError(f"interactions is {agreement.interactions}, must be even: antithetic halves are equal.")
-    elif agreement.privacy == "paper":
-        needed = _OF_PAPER
-    elif agreement.privacy == "sound":
-        needed, optional = _OF_SOUND, _OPTIONAL
-    for key in dict.fromkeys((*_OF_PAPER, *_OF_SOUND, *_OPTIONAL, *_OF_EVOLUTION)):
-        is_given = getattr(agreement, key) is not None
-        if is_given and key not in (*needed, *optional):
+def check_terms(agreement: Agreement) -> None:
+    """Every key that the method and its protection need is there, none of another, and all fit together."""
+    check_evolution(agreement)
+    chosen = {agreement.method} if agreement.is_evolution else {agreement.method, agreement.privacy}
+    for name, declared in keys_of(type(agreement)).items():
+        is_given, applies = getattr(agreement, name) is not None, bool(chosen & set(declared.only_for))
+        if declared.only_for and is_given and not applies:
             raise ValueError(
-                f"{key} is no matter of {agreement.method} with privacy={agreement.privacy}: leave it out."
+                f"{name} is no matter of {agreement.method} with privacy={agreement.privacy}: leave it out."
             )
-        if not is_given and key in needed:
-            hint = ", the answers expected in a round" if key == "n_clients" else ""
-            raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {key}{hint}.")
+        if applies and declared.is_needed and not is_given:
+            hint = ", the answers expected in a round" if name == "n_clients" else ""
+            raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {name}{hint}.")
+    check_rounds(agreement)
+
+
+def check_evolution(agreement: Agreement) -> None:
+    if not agreement.is_evolution:
+        return
+    if agreement.privacy == "sound":
+        raise ValueError("foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd.")
+    if agreement.privacy == "none" and agreement.p != 1:
+        raise ValueError(f"p is {agreement.p}, but privacy=none tells every reward as it was: p must be 1.")
+    if agreement.antithetic and agreement.interactions % 2:
+        raise ValueError(f"interactions is {agreement.interactions}, must be even: antithetic halves are equal.")
+
+
+def check_rounds(agreement: Agreement) -> None:
+    """Numbers of rounds and of clients in them."""
     if agreement.rounds is None and agreement.privacy != "none":
         raise ValueError(f"privacy={agreement.privacy} is accounted over all rounds: rounds must be a number.")
     if agreement.rounds is None and agreement.server_fade:
         raise ValueError("server_fade lets the rate fall to zero in the last round: rounds must be a number.")
+    if agreement.n_honest is not None and agreement.n_honest < 1:
+        raise ValueError(f"n_honest is {agreement.n_honest}, must be at least 1.")
     if agreement.n_honest is not None and agreement.n_clients is not None and agreement.n_honest > agreement.n_clients:
         raise ValueError(
             f"n_honest is {agreement.n_honest}, more than the {agreement.n_clients} clients expected in a round."
         )
+
+
+def describe_agreement() -> dict[str, Any]:
+    """The JSON of an agreement as a JSON Schema."""
+    names: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    properties: dict[str, Any] = {
+        name: {"type": [names.get(kind, "null") for kind in declared.kinds], "description": declared.help}
+        for name, declared in KEYS.items()
+    }
+    properties[ESSENTIAL] = {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "keys of later versions that whoever joins must know; other unknown keys are kept and ignored",
+    }
+    return {"type": "object", "required": sorted(FIRST_KEYS), "properties": properties}

@@ -6,6 +6,7 @@ from typing import Any
 
 from hushrank import __version__
 from hushrank.live.wire import protocol
+from hushrank.live.wire.agreement import describe_agreement
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
@@ -100,7 +101,7 @@ def _standing() -> Json:
 
 def _agreed() -> Json:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-    return _object(agreement={"type": "object"}, digest=digest, wire={"const": protocol.WIRE_VERSION})
+    return _object(agreement=describe_agreement(), digest=digest, wire={"const": protocol.WIRE_VERSION})
 
 
 def _enrol() -> Json:

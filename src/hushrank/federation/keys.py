@@ -1,0 +1,94 @@
+"""The keys that say who takes part, and how evolution strategies try and answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hushrank.federation.cohort import SAMPLINGS, Population
+from hushrank.federation.evolution import Evolution
+from hushrank.keys import above_zero, key, keys_of
+from hushrank.metrics.rewards import REWARD_NAMES
+
+EVOLUTION = "foltr-es"  # the method that sends seeds and rewards
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopulationKeys:
+    """Of recipes; `Population` refuses numbers that cannot be."""
+
+    n_clients: int = key(1000, "clients of the federation; 1 for pdgd")
+    interactions: int | tuple[int, ...] = key(
+        4, "per client and round; a list: client c gets the entry c modulo its length"
+    )
+    cohort: int | None = key(None, "clients sampled for each round; default: all")
+    sampling: str = key(
+        "fixed",
+        "cohort is a fixed number, or with poisson an average: each client is sampled independently",
+        choices=SAMPLINGS,
+    )
+    dropout: float = key(0.0, "probability that a sampled client's update never arrives")
+
+
+def population_of(keys: PopulationKeys) -> Population:
+    """Who takes part; refuses numbers that cannot be."""
+    interactions = keys.interactions if isinstance(keys.interactions, tuple) else (keys.interactions,)
+    return Population(keys.n_clients, interactions, cohort=keys.cohort, dropout=keys.dropout, sampling=keys.sampling)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardKeys:
+    """Of recipes and agreements: evolution strategies."""
+
+    reward: str | None = key(
+        None,
+        "foltr-es: what is made larger; MaxRR (default), LastRR, click-through, nDCG or DCG",
+        choices=REWARD_NAMES,
+        only_for=(EVOLUTION,),
+        is_needed=True,
+    )
+    sigma: float | None = key(
+        None,
+        "foltr-es: standard deviation of the perturbations; default .01",
+        check=above_zero,
+        only_for=(EVOLUTION,),
+        is_needed=True,
+    )
+    antithetic: bool | None = key(
+        None,
+        "foltr-es: try each perturbation in both directions; default true",
+        only_for=(EVOLUTION,),
+        is_needed=True,
+    )
+    p: float | None = key(
+        None,
+        "foltr-es: probability that a reward is told as it was; default .9, 1 without privacy",
+        only_for=(EVOLUTION,),
+        is_needed=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolutionKeys(RewardKeys):
+    """Of recipes: with grades there are rewards that have to be rounded."""
+
+    reward_points: int | None = key(
+        None, "foltr-es: values that nDCG and DCG are rounded to; default 11", only_for=(EVOLUTION,)
+    )
+
+
+def check_no_evolution(keys: EvolutionKeys, *, method: str) -> None:
+    """Refuse the keys of evolution strategies in another method."""
+    given = [name for name in keys_of(EvolutionKeys) if getattr(keys, name) is not None]
+    if given:
+        raise ValueError(f"{given[0]} is for recipe {EVOLUTION}; {method} does not have it.")
+
+
+def evolution_of(keys: EvolutionKeys, *, privacy: str, top_grade: int = 2) -> Evolution:
+    """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
+    if privacy == "none" and keys.p not in (None, 1):
+        raise ValueError(f"p is {keys.p}, but privacy=none tells every reward as it was: leave one of them out.")
+    chosen: dict[str, Any] = {name: getattr(keys, name) for name in ("reward", "sigma", "antithetic")}
+    chosen["n_points"] = keys.reward_points
+    chosen["p"] = keys.p if keys.p is not None else 0.9 if privacy == "paper" else 1.0
+    return Evolution(top_grade=top_grade, **{name: value for name, value in chosen.items() if value is not None})

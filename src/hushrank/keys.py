@@ -1,0 +1,195 @@
+"""Keys: the settings that a room declares beside what they set, each with type, default, check and one line of help.
+
+The keys of a room are the fields of a frozen dataclass, made with `key`. A method with settings of its own is such a
+dataclass, too. Recipes, agreements, command lines and the reference only assemble what is declared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Check: TypeAlias = Callable[[Any], str | None]  # what is wrong with a value, such as "must be > 0"; None: nothing
+Choices: TypeAlias = Callable[[], tuple[str, ...]]  # asked each time, because a plugin may have added one
+_DECLARED = "key"  # where a field's metadata hold what was declared
+_WORDS: dict[object, str] = {
+    str: "a word",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple[str, ...]: "a list of one or more words",
+    tuple[int, ...]: "a list of one or more whole numbers",
+    tuple[float, ...]: "a list of one or more numbers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting, as its room declares it."""
+
+    name: str
+    kinds: tuple[object, ...]  # the types that a value may have; NoneType: may be left open
+    default: object
+    help: str  # one line
+    check: Check | None = None
+    choices: Choices | None = None  # the only values, besides None where that is a kind
+    methods: Mapping[str, object] | None = None  # the registry that the value names an entry of; plugins add to it
+    only_for: tuple[str, ...] = ()  # modes or methods that have this key; empty: all
+    alias: str | None = None  # what it is called inside its room's table
+    is_needed: bool = False  # must be agreed where it applies
+    is_essential: bool = True  # who does not know it must not join under an agreement that sets it
+
+    @property
+    def may_be_none(self) -> bool:
+        return NoneType in self.kinds
+
+
+def key(
+    default: T,
+    help: str,
+    *,
+    check: Check | None = None,
+    choices: Choices | tuple[str, ...] | None = None,
+    methods: Mapping[str, object] | None = None,
+    only_for: tuple[str, ...] = (),
+    alias: str | None = None,
+    is_needed: bool = False,
+    is_essential: bool = True,
+) -> T:
+    """A dataclass field that is a setting; `Key` says what each argument means."""
+    asked = (lambda: choices) if isinstance(choices, tuple) else choices
+    if methods is not None and asked is None:
+        asked = lambda: tuple(methods)  # noqa: E731
+    declared = Key("", (), None, help, check, asked, methods, only_for, alias, is_needed, is_essential)
+    metadata = {_DECLARED: declared}
+    if isinstance(default, dict):
+        return cast(T, dataclasses.field(default_factory=default.copy, metadata=metadata))
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def required(help: str, *, check: Check | None = None) -> Any:
+    """A dataclass field that is a setting without a default."""
+    return dataclasses.field(metadata={_DECLARED: Key("", (), None, help, check)})
+
+
+def keys_of(room: type) -> Mapping[str, Key]:
+    """{name: key} of a dataclass, those that it inherits included, in their order."""
+    return _read_keys(room)
+
+
+@cache
+def _read_keys(room: type) -> Mapping[str, Key]:
+    declared = [f for f in dataclasses.fields(room) if _DECLARED in f.metadata]
+    types = get_type_hints(room) if declared else {}
+    return {f.name: _complete(f, types[f.name]) for f in declared}
+
+
+def _complete(field: dataclasses.Field[Any], kind: object) -> Key:
+    factory = field.default_factory
+    default = factory() if callable(factory) else field.default
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return dataclasses.replace(field.metadata[_DECLARED], name=field.name, kinds=kinds, default=default)
+
+
+def read_value(key: Key, value: object, *, none_unsets: bool = False) -> Any:
+    """The value as the key's type has it: lists become tuples, whole numbers fractions; another kind is refused.
+
+    `none_unsets`: the word none takes the setting back, unless it is one of the key's choices.
+    """
+    value = tuple(value) if isinstance(value, list) else value
+    if none_unsets and is_unset(key, value):
+        return None
+    for kind in key.kinds:
+        if _fits(value, kind):
+            return _convert(value, kind)
+    raise ValueError(f"{key.name} is {_show(value)}, must be {describe_kinds(key)}.")
+
+
+def is_unset(key: Key, value: object) -> bool:
+    """Whether a command line takes an optional setting back with this value."""
+    return value == "none" and key.may_be_none and "none" not in (key.choices() if key.choices else ())
+
+
+def _fits(value: object, kind: object) -> bool:
+    if get_origin(kind) is tuple:
+        inside = get_args(kind)[0]
+        return isinstance(value, tuple) and value != () and all(_fits(item, inside) for item in value)
+    if isinstance(value, bool):
+        return kind is bool
+    if kind is float:
+        return isinstance(value, int | float)
+    return isinstance(value, cast(type, get_origin(kind) or kind))
+
+
+def _convert(value: Any, kind: object) -> Any:
+    if get_origin(kind) is tuple:
+        return tuple(_convert(item, get_args(kind)[0]) for item in value)
+    return float(value) if kind is float else value
+
+
+def describe_kinds(key: Key) -> str:
+    """In words: `a whole number or a list of one or more whole numbers`."""
+    return " or ".join(_WORDS.get(kind, "a table") for kind in key.kinds if kind is not NoneType)
+
+
+def check_value(key: Key, value: object) -> None:
+    """Refuse a value that is none of the key's choices, or that its check complains about."""
+    if value is None and key.may_be_none:
+        return
+    names = key.choices() if key.choices is not None else None
+    if names is not None and value not in names:
+        if key.methods is not None:
+            raise ValueError(
+                f"{key.name} is {_show(value)}; available: {', '.join(names)}. Load your own with --plugin."
+            )
+        raise ValueError(f"{key.name} is {_show(value)}, must be one of {', '.join(names)}.")
+    complaint = key.check(value) if key.check is not None else None
+    if complaint:
+        raise ValueError(f"{key.name} is {_show(value)}, {complaint}.")
+
+
+def check_values(keys: Iterable[Key], settings: object) -> None:
+    """Each key's value in an object that has them as attributes."""
+    for key in keys:
+        check_value(key, getattr(settings, key.name))
+
+
+def at_least(least: int) -> Check:
+    return lambda value: None if value >= least else f"must be at least {least}"
+
+
+def above_zero(value: float) -> str | None:
+    return None if 0 < value < float("inf") else "must be > 0"
+
+
+def check_seed(seed: int) -> str | None:
+    return None if 0 <= seed < 2**64 else "must be a whole number from 0 to 2^64 - 1"
+
+
+def hint_names(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as a question, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}."
+
+
+def method_keys(methods: Mapping[str, object], name: str | None) -> Mapping[str, Key]:
+    """The keys of a registered method: the fields of a dataclass; none of a plain function or an unknown name."""
+    method = methods.get(name) if name is not None else None
+    return keys_of(method) if isinstance(method, type) and dataclasses.is_dataclass(method) else {}
+
+
+def make_method(methods: Mapping[str, Any], name: str, options: Mapping[str, object]) -> Any:
+    """The registered method: an instance of its dataclass with these options, or a plain function as it is."""
+    method = methods[name]
+    return method(**options) if isinstance(method, type) else method
+
+
+def _show(value: object) -> str:
+    return repr(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,108 @@
+"""What cannot work across rooms: each room checks its own keys, and this those that meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hushrank.aggregation.compatibility import (
+    Attendance,
+    Combination,
+    Learner,
+    Privacy,
+    Topology,
+    check_compatible,
+)
+from hushrank.attacks.keys import check_malicious
+from hushrank.clicks.keys import check_users
+from hushrank.federation.keys import check_no_evolution, evolution_of, population_of
+from hushrank.keys import keys_of
+from hushrank.privacy.keys import check_mode, check_noise, check_sum
+from hushrank.privacy.placement import Placement
+
+if TYPE_CHECKING:
+    from hushrank.recipes.recipe import Recipe
+
+OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
+
+
+def check_rooms(recipe: Recipe, default: Recipe) -> None:
+    """Refuse at the door what cannot work; `default`: the named recipe that this one is a change of."""
+    check_users(recipe)
+    if recipe.log is not None and recipe.learner != "pdgd":
+        raise ValueError(f"learner is {recipe.learner!r}, but a click log is read by pdgd alone: leave learner out.")
+    if recipe.is_offline:
+        check_offline(recipe, default)
+    population = population_of(recipe)
+    check_malicious(recipe, n_clients=recipe.n_clients)
+    check_central(recipe, population.interactions)
+    check_compatible(combination_of(recipe))
+    if recipe.is_evolution:
+        check_evolution(recipe, default)
+    else:
+        check_no_evolution(recipe, method=recipe.recipe)
+    check_mode(recipe, is_evolution=recipe.is_evolution)
+    if not recipe.is_evolution:
+        check_noise(recipe, n_clients=recipe.n_clients)
+    check_sum(recipe, cohort_size=population.cohort_size)
+
+
+def combination_of(recipe: Recipe) -> Combination:
+    """What meets in this recipe."""
+    sound = Privacy.client_noise if recipe.noise_at == Placement.clients else Privacy.server_noise
+    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": sound}
+    privacy = Privacy.responses if recipe.is_evolution and recipe.privacy == "paper" else modes[recipe.privacy]
+    is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
+    return Combination(
+        learner=learner_of(recipe),
+        aggregation=recipe.aggregation,
+        privacy=privacy,
+        topology=Topology.secure_sum if recipe.secure_sum else Topology.direct,
+        attendance=Attendance.some if is_partial else Attendance.everybody,
+        attack=recipe.attack,
+    )
+
+
+def learner_of(recipe: Recipe) -> Learner:
+    if recipe.is_evolution:
+        return Learner.rewards
+    if recipe.is_central or recipe.is_offline:
+        return Learner.central
+    return Learner.updates if recipe.log is None else Learner.log
+
+
+def check_offline(recipe: Recipe, default: Recipe) -> None:
+    """A ranker trained on labels has data and, for its metrics, users; nothing else to set."""
+    special = [name for name in keys_of(type(recipe)) if getattr(recipe, name) != getattr(default, name)]
+    for name in (*special, *recipe.options):
+        if name not in OF_OFFLINE:
+            raise ValueError(f"{name} is for learning from clicks; recipe {recipe.recipe} learns from labels.")
+
+
+def check_evolution(recipe: Recipe, default: Recipe) -> None:
+    """What an evolution strategy cannot have, and numbers that it cannot work with."""
+    for name in ("learner", "batch", "log"):
+        if getattr(recipe, name) != getattr(default, name):
+            raise ValueError(
+                f"{name} is {getattr(recipe, name)!r}, but recipe foltr-es sends a seed and rewards, not updates: "
+                f"leave {name} out."
+            )
+    evolution_of(recipe, privacy=recipe.privacy).check_interactions(population_of(recipe).interactions)
+
+
+def check_central(recipe: Recipe, interactions: tuple[int, ...]) -> None:
+    """One learner who sees everything has batches, and nobody beside him."""
+    if not recipe.is_central:
+        if recipe.batch is not None:
+            raise ValueError(
+                "batch is for recipe pdgd (central); in a federation set interactions, a client's searches per round."
+            )
+        return
+    if recipe.n_clients != 1 or len(interactions) != 1 or recipe.server_fade:
+        raise ValueError(
+            "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "
+            "there is no server_fade. For a federation run fpdgd."
+        )
+    if interactions[0] % (recipe.batch or 1):
+        raise ValueError(
+            f"interactions is {interactions[0]} a round, which batch={recipe.batch} does not divide: take a multiple."
+        )
