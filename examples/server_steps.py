@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hushrank.metrics.significance import paired_t_test
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.report.page import write_report
-from hushrank.report.summary import from_directory
+from hushrank.reports.page import write_report
+from hushrank.reports.summary import from_directory
 from hushrank.runs.run import Run, RunOptions, run_recipe
 
 SAME = {"data": "tiny", "n_clients": 20, "interactions": 2, "rounds": 20, "repeats": 2, "seed": 7}

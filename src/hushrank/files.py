@@ -8,8 +8,9 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+Json: TypeAlias = dict[str, Any]  # a JSON object as it was read or will be written
 _TEMPORARY = ".unfinished-"
 
 
@@ -40,8 +41,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Json:
+    """The object that a file of our own holds."""
+    found: Json = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def sweep_unfinished(directory: Path) -> None:

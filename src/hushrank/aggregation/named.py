@@ -7,10 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from hushrank.aggregation.mean import mean_aggregate
+from hushrank.registry import register
 from hushrank.types import Array, PrivateUpdate, Rule
 
 STREAMED = "mean"  # needs one update at a time; every other rule needs all of them at once
-RULES: dict[str, Rule] = {}  # {name: rule over all updates}; a plugin adds its own here
+RULES: dict[str, Rule] = {}  # {name: rule over all updates}; `register_rule` adds to it
+
+
+def register_rule(name: str, rule: Rule) -> None:
+    """Offer a rule over all updates as `aggregation=name`."""
+    if name == STREAMED:
+        raise ValueError(f"aggregation={STREAMED} is taken (the weighted mean): choose another name.")
+    register(RULES, name, rule, key="aggregation")
 
 
 def aggregation_names() -> tuple[str, ...]:

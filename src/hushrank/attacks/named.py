@@ -8,9 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from hushrank.attacks.sign_flip import sign_flip
+from hushrank.registry import register
 from hushrank.types import Array, Attack, PrivateUpdate
 
-ATTACKS: dict[str, Attack] = {"sign-flip": sign_flip}  # a plugin adds its own here
+ATTACKS: dict[str, Attack] = {"sign-flip": sign_flip}  # `register_attack` adds to it
+
+
+def register_attack(name: str, attack: Attack) -> None:
+    """Offer what malicious clients do as `attack=name`."""
+    register(ATTACKS, name, attack, key="attack")
 
 
 def attack_by(

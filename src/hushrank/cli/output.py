@@ -21,8 +21,8 @@ def print_json(value: Any) -> None:
 
 def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False) -> None:
     """The result table of finished runs, then where their report is and what to try next."""
-    from hushrank.report.summary import from_directory
-    from hushrank.report.terminal import result_table, result_text
+    from hushrank.reports.summary import from_directory
+    from hushrank.reports.terminal import result_table, result_text
 
     runs = [from_directory(directory) for directory in directories]
     print_table(result_table(runs), result_text(runs))

@@ -40,8 +40,8 @@ def reproduce(
     from hushrank.cli.pool_display import PoolDisplay
     from hushrank.recipes.plugin import load_plugins
     from hushrank.recipes.recipe import parse_assignments
-    from hushrank.report.listing import list_table, list_text
-    from hushrank.report.reproduction import reproduction_table, reproduction_text
+    from hushrank.reports.listing import list_table, list_text
+    from hushrank.reports.reproduction import reproduction_table, reproduction_text
     from hushrank.reproduce.reproduce import (
         ReproduceOptions,
         list_results,

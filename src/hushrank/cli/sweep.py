@@ -48,7 +48,7 @@ def sweep(
     from hushrank.recipes.grid import expand, find_grid, parse_axes
     from hushrank.recipes.plugin import load_plugins
     from hushrank.recipes.recipe import parse_assignments
-    from hushrank.report.sweep import sweep_table, sweep_text
+    from hushrank.reports.sweep import sweep_table, sweep_text
     from hushrank.runs.pool import PoolOptions
     from hushrank.runs.sweep import SweepOptions, default_directory, read_grid_file, run_sweep
 

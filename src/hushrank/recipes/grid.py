@@ -110,8 +110,13 @@ def find_grid(name_or_file: str, *, axes: Mapping[str, Any], changes: Mapping[st
     """A file's grid or a named recipe, with keys changed and axes added."""
     path = Path(name_or_file)
     known = read_grid(path) if path.suffix == ".toml" else Grid(find_recipe(name_or_file))
+    return vary_grid(known, axes=axes, changes=changes, name=name_or_file)
+
+
+def vary_grid(known: Grid, *, axes: Mapping[str, Any], changes: Mapping[str, Any], name: str) -> Grid:
+    """The grid with keys changed and axes added; one without any value to vary is refused."""
     old = grid_as_json(known)
     grid = make_grid(change_recipe(known.recipe, changes), {**old["axes"], **axes}, old["cases"])
     if not grid.axes and not grid.cases:
-        raise ValueError(f"{name_or_file} varies nothing: add [grid] to the file, or --grid key=1,10.")
+        raise ValueError(f"{name}: nothing to sweep. Add [grid] to the file, or --grid key=1,10.")
     return grid

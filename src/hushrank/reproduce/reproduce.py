@@ -16,9 +16,9 @@ from typing import Any
 from hushrank.data.catalog import CATALOG
 from hushrank.files import write_json
 from hushrank.recipes.recipe import KEYS, OF_OFFLINE, Recipe, change_recipe, hash_recipe, population_of
-from hushrank.report.index import write_index
-from hushrank.report.reproduction import write_reproduction
-from hushrank.report.summary import from_directory
+from hushrank.reports.index import write_index
+from hushrank.reports.reproduction import write_reproduction
+from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data

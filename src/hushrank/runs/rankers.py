@@ -14,7 +14,7 @@ from hushrank.metrics.offline import VARIANTS, evaluate
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import named_ranker, read_ranker, write_ranker
-from hushrank.report.summary import from_directory
+from hushrank.reports.summary import from_directory
 from hushrank.runs.result import name_cell, read_rankers, spread
 from hushrank.types import Array, Dataset, QuerySet
 
@@ -60,17 +60,27 @@ def refuse_trees(run: Path, result: dict[str, Any]) -> None:
 
 
 def load_for(
-    path: Path, *, data: str | None, normalise: str | None, keep_document_ids: bool = False
+    path: Path, *, data: str | Dataset | None, normalise: str | None, keep_document_ids: bool = False
 ) -> tuple[list[Trained], Dataset]:
     """The rankers, and the data named or else the data that they were trained with; normalised as they know it."""
     rankers, about = find_rankers(path)
     source = data or about.get("source")
     if source is None:
         raise ValueError(f"{path} does not say which data to use: add --data.")
-    dataset = load_dataset(source, normalise=normalise or about.get("normalise"), keep_document_ids=keep_document_ids)
+    method = normalise or about.get("normalise")
+    if isinstance(source, Dataset):
+        dataset = source
+    else:
+        dataset = load_dataset(source, normalise=method, keep_document_ids=keep_document_ids)
     if dataset.name != about.get("name"):  # Why: on other data no query was trained on, so every fold may be used
         rankers = [replace(trained, fold=None) for trained in rankers]
     return rankers, dataset
+
+
+def check_split(split: str) -> None:
+    """Refuse what is no part of a fold."""
+    if split not in ("train", "vali", "test"):
+        raise ValueError(f"split is {split!r}, must be train, vali or test.")
 
 
 def evaluate_on(

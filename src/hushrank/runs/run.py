@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.data.source import digest_file
-from hushrank.engine.device import choose_platform, describe_platform
-from hushrank.engine.plan import make_plans
+from hushrank.engine.device import describe_platform
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import CellResult, News, Options, count_workers, name_engine, simulate
+from hushrank.engine.simulate import CellResult, News, Options, prepare, simulate
 from hushrank.files import write_bytes, write_json
 from hushrank.recipes.recipe import Recipe, hash_recipe
 from hushrank.recipes.resolve import resolve
-from hushrank.report.page import write_report
-from hushrank.report.summary import from_directory
+from hushrank.reports.page import write_report
+from hushrank.reports.summary import from_directory
 from hushrank.runs.baseline import train_baseline
 from hushrank.runs.directory import Spent, default_directory, locked, make_directory, refuse_existing
 from hushrank.runs.environment import describe_environment
@@ -63,9 +62,7 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     setting = resolve(recipe, tell=options.tell, start=start)
     if recipe.log is not None and not recipe.is_central:
         recipe = replace(recipe, n_clients=setting.method.population.n_clients)
-    platform = choose_platform(options.device)
-    count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # both refuse what cannot
-    name_engine(setting, engine_options(options), platform)  # be before anything is written
+    platform = prepare(setting, engine_options(options)).platform  # refuses what cannot be done here
     make_directory(out, recipe)
     with locked(out):
         if start is not None and not (out / START).exists():

@@ -18,7 +18,7 @@ from typing import Any
 from hushrank.files import sweep_unfinished, write_json
 from hushrank.recipes.grid import Grid, GridPoint, expand, grid_as_json, make_grid
 from hushrank.recipes.recipe import recipe_from_json
-from hushrank.report.sweep import write_sweep
+from hushrank.reports.sweep import write_sweep
 from hushrank.runs.directory import check_format, locked
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 from hushrank.runs.result import spread

@@ -21,6 +21,7 @@ from hushrank.engine.simulate import News
 from hushrank.recipes.plugin import load_plugins
 from hushrank.recipes.recipe import Recipe, recipe_from_json
 from hushrank.runs.directory import Busy
+from hushrank.runs.pool import describe_failure
 from hushrank.runs.run import RunOptions, run_recipe
 
 _PATIENCE = 30  # seconds
@@ -62,8 +63,7 @@ def carry_out(job: dict[str, Any], answers: TextIO) -> None:
         run_when_free(recipe_from_json(job["recipe"]), options)
         say(error=None)
     except Exception as error:
-        text = " ".join(str(error).split())
-        say(error=text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}")
+        say(error=describe_failure(error))
 
 
 def run_when_free(recipe: Recipe, options: RunOptions) -> None:
