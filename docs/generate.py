@@ -20,6 +20,7 @@ from typing import Any
 
 import typer
 from compatible import describe_compatibility
+from import_graph import fill_architecture
 from measured import fill_page
 
 from hushrank.cli.main import app
@@ -41,6 +42,8 @@ def main(arguments: list[str]) -> int:
         DOCS / "chart.css": describe_charts(),
     }
     pages |= {DOCS / page: fill_page((DOCS / page).read_text(encoding="utf-8")) for page in MEASURED}
+    layout = DOCS / "architecture.md"
+    pages[layout] = fill_architecture(layout.read_text(encoding="utf-8"))
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
