@@ -122,7 +122,7 @@ def describe_recipe() -> str:
         NOTE,
         "# Recipe keys",
         f"The recipes are {names}. A key may stand in a TOML file, in `--set key=value` or in "
-        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way. Rankers [trained on "
+        "`hushrank.run(recipe, key=value)`; [Write a recipe](../howto/recipe.md) shows each way. Rankers [trained on "
         f"labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in recipes.OF_OFFLINE)}.",
     ]
     header = ["| key | meaning | type | default |", "| --- | --- | --- | --- |"]

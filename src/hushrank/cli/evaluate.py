@@ -17,7 +17,7 @@ def evaluate(
     ],
     data: Annotated[
         str | None,
-        typer.Option(help="A shape, a catalogue name or a directory; default: what the run was trained with."),
+        typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory; default: that of the run."),
     ] = None,
     split: Annotated[str, typer.Option(help="train, vali or test.")] = "test",
     normalise: Annotated[

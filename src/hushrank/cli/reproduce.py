@@ -28,7 +28,9 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="MODULE", help="Import a module (or a .py file) that adds own methods; repeatable."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs at once; default one per processor. Does not affect results.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     out: Annotated[Path, typer.Option(help="Where results are kept and continued.")] = Path("runs/reproduce"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of continuing.")] = False,

@@ -89,7 +89,7 @@ def init(
         ),
     ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="One-time tokens in tokens.txt: one for each client.")] = 100,
-    name: Annotated[str | None, typer.Option(help="Of the federation; default the directory's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Federation name (default: directory name).")] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
     seed: Annotated[int | None, typer.Option(help="With --simulate: the simulator's numbers come out.")] = None,
     tls: Annotated[
@@ -97,7 +97,7 @@ def init(
     ] = None,
     json_: AsJson = False,
 ) -> None:
-    """Found a federation: write its configuration, keys, first tokens and store."""
+    """Create a federation: write its configuration, keys, first tokens and store."""
     from hushrank.live.server.config import KEYS, make_config
     from hushrank.live.server.founding import found_federation
     from hushrank.live.wire.agreement import make_agreement

@@ -17,7 +17,9 @@ def sweep(
     grid: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=V1,V2", help="Vary one key; repeatable.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory of LETOR files.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of all recipes; repeatable.")
     ] = None,
@@ -27,7 +29,9 @@ def sweep(
         str | None,
         typer.Option(help="Choose on validation queries: vali (in each fold), pooled (over the folds) or none."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs at once; default one per processor. Does not affect results.")
+    ] = None,
     on: Annotated[str, typer.Option(help="Where the runs are computed: local.")] = "local",
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     engine: Annotated[str, typer.Option(help="numba (fused), xla (JAX), plain or auto; equal to rounding.")] = "auto",

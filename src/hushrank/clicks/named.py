@@ -81,7 +81,7 @@ def named_user(
     near = difflib.get_close_matches(name, known, n=1)
     raise ValueError(
         f"no click model is called {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}; your own comes with --plugin.")
+        + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}; load your own with --plugin.")
     )
 
 

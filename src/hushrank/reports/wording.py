@@ -139,7 +139,7 @@ def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     data = {str(run.data["name"]) for run in runs if run.data.get("name")}
     where = f" on {data.pop()}" if len(data) == 1 else ""
     outcome = f"{count_text(len(runs), 'run')}{where}. {_highest(best)}"
-    return f"{outcome} Whether a difference is more than chance stands below."
+    return f"{outcome} Significance tests are below."
 
 
 def _highest(best: Sequence[tuple[str, str, str]]) -> str:

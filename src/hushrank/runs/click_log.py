@@ -31,7 +31,7 @@ _PURPOSES = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
 class LogRequest:
     """Whose searches are logged, and which ranker they see."""
 
-    data: str  # a shape, a catalogue name or a directory
+    data: str  # a synthetic set, a public set or a directory
     clicks: str = "navigational"
     n_impressions: int = 20_000
     n_clients: int = 100

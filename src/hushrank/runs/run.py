@@ -28,7 +28,7 @@ START = "start.safetensors"  # in a run's directory: the ranker given with --fro
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a recipe is carried out; nothing here changes a bit of the result, device, engine and start apart."""
+    """How a recipe is carried out; nothing here but device, engine and start affects the result."""
 
     out: Path | None = None  # default: runs/<recipe>-<time>-<hash>
     resume: bool = False

@@ -37,7 +37,9 @@ def describe_api() -> Json:
             messages.RANKER: {"get": _ranker()},
             messages.UPDATE: {"put": _update()},
             messages.LEAVE: {
-                "post": _for_clients("Leave for good; again is no mistake", _object(left={"const": True}))
+                "post": _for_clients(
+                    "Leave permanently; repeating the request is harmless", _object(left={"const": True})
+                )
             },
             messages.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
             messages.METRICS: {"get": _metrics()},
