@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]  # a JSON object as it was read or will be written
+Json: TypeAlias = dict[str, Any]  # a JSON object: what json.loads gives, or what will be written
+JsonObject: TypeAlias = Mapping[str, Any]  # the same, only to be read
 _TEMPORARY = ".unfinished-"
 
 

@@ -229,7 +229,7 @@ def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
     Console().print(table)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if isinstance(value, list):
         return " ".join(f"{item:g}" for item in value)
     if value is None:

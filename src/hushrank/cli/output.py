@@ -7,14 +7,17 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Exactly one JSON object on stdout."""
     typer.echo(json.dumps(value))
 
@@ -31,7 +34,7 @@ def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False
         typer.echo(f"Report: {report}{also}", err=True)
 
 
-def print_table(table: Any, text: str) -> None:
+def print_table(table: RenderableType, text: str) -> None:
     """A rich table on a terminal, the same as plain text in a pipe."""
     if sys.stdout.isatty():
         from rich.console import Console

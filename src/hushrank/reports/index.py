@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hushrank.files import JsonObject
 from hushrank.reports.cells import count_cell
 from hushrank.reports.markup import TableCell, grouped_table, paragraph, relative_link, section
 from hushrank.reports.reproduction_summary import findings_text
@@ -50,7 +51,7 @@ class IndexLine:
         return f"not run: {self.why}" if self.why else "not run"
 
 
-def render_index(lines: Sequence[Mapping[str, Any]], papers: Mapping[str, str] | None = None) -> str:
+def render_index(lines: Sequence[JsonObject], papers: Mapping[str, str] | None = None) -> str:
     """HTML of the list, grouped by paper; `papers` gives each paper's title."""
     found = [_read(line) for line in lines]
     title = "Tables and figures, run again"
@@ -69,17 +70,17 @@ def render_index(lines: Sequence[Mapping[str, Any]], papers: Mapping[str, str] |
     return render_page(title, section("By paper", listed, _note(found)), kind="reproductions", lead=outcome(found))
 
 
-def write_index(lines: Sequence[Mapping[str, Any]], path: Path, papers: Mapping[str, str] | None = None) -> Path:
+def write_index(lines: Sequence[JsonObject], path: Path, papers: Mapping[str, str] | None = None) -> Path:
     """Write the list to a file and say where it is."""
     return write_page(render_index(lines, papers), path)
 
 
-def index_table(lines: Sequence[Mapping[str, Any]]) -> Table:
+def index_table(lines: Sequence[JsonObject]) -> Table:
     """A rich table, one line per table or figure."""
     return rich_table(_COLUMNS, _rows(lines))
 
 
-def index_text(lines: Sequence[Mapping[str, Any]]) -> str:
+def index_text(lines: Sequence[JsonObject]) -> str:
     """The same as aligned plain text, for pipes and logs."""
     return plain_table(_COLUMNS, _rows(lines))
 
@@ -161,7 +162,7 @@ def _how_many(n: int, of: int) -> str:
     return ("It is" if of == 1 else "All are") if n == of else f"{n} {'is' if n == 1 else 'are'}"
 
 
-def _rows(lines: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def _rows(lines: Sequence[JsonObject]) -> list[list[str]]:
     found = [_read(line) for line in lines]
     return [
         [line.name, line.shows, line.data_text, *(count_cell(count).text for count in _counts(line)), line.state]
@@ -169,7 +170,7 @@ def _rows(lines: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]
 
 
-def _read(line: Mapping[str, Any]) -> IndexLine:
+def _read(line: JsonObject) -> IndexLine:
     try:
         return IndexLine(
             name=str(line["name"]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from hushrank.files import JsonObject
 from hushrank.look.numbers import format_seconds
 from hushrank.reports.terminal import Column, plain_table, rich_table
 
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
 _COLUMNS = (Column("name"), Column("shows"), Column("data"), Column("time here"), Column("quick"), Column("left out"))
 
 
-def list_table(results: Sequence[Mapping[str, Any]]) -> Table:
+def list_table(results: Sequence[JsonObject]) -> Table:
     return rich_table(_COLUMNS, [_row(result) for result in results])
 
 
-def list_text(results: Sequence[Mapping[str, Any]]) -> str:
+def list_text(results: Sequence[JsonObject]) -> str:
     return plain_table(_COLUMNS, [_row(result) for result in results])
 
 
-def _row(result: Mapping[str, Any]) -> list[str]:
+def _row(result: JsonObject) -> list[str]:
     can_run = result["can_run"]
     times = [f"about {format_seconds(result[key])}" if can_run else "" for key in ("seconds", "quick_seconds")]
     return [

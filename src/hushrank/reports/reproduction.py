@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hushrank.files import JsonObject
 from hushrank.look.numbers import format_p, format_seconds, format_signed, format_value, spread_decimals
 from hushrank.reports.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.reports.cost import cost_section
@@ -47,7 +48,7 @@ MAX_REFERENCES = 4  # published values in one chart
 _HEADINGS = {"clicks": "user", "click": "user", "n_clients": "clients"}  # keys that people call otherwise
 
 
-def render_reproduction(result: Mapping[str, Any], runs: Sequence[RunSummary] = ()) -> str:
+def render_reproduction(result: JsonObject, runs: Sequence[RunSummary] = ()) -> str:
     """HTML of a table or figure that was run again, from the JSON that this leaves behind and its runs."""
     found = read_reproduction(result)
     labels = [data.label for data in found.stand_ins] + (["quick version"] if found.is_quick else [])
@@ -65,12 +66,12 @@ def render_reproduction(result: Mapping[str, Any], runs: Sequence[RunSummary] = 
     return render_page(heading, "".join(sections), kind="reproduction", when=when, lead=lead, labels=tuple(labels))
 
 
-def write_reproduction(result: Mapping[str, Any], path: Path, runs: Sequence[RunSummary] = ()) -> Path:
+def write_reproduction(result: JsonObject, path: Path, runs: Sequence[RunSummary] = ()) -> Path:
     """Write the page of a reproduction to a file and say where it is."""
     return write_page(render_reproduction(result, runs), path)
 
 
-def reproduction_table(result: Mapping[str, Any]) -> Group:
+def reproduction_table(result: JsonObject) -> Group:
     """The findings and then the rows, as rich tables."""
     from rich.console import Group
 
@@ -79,7 +80,7 @@ def reproduction_table(result: Mapping[str, Any]) -> Group:
     return Group(*tables, rich_table(*_number_rows(found))) if found.rows else Group(*tables)
 
 
-def reproduction_text(result: Mapping[str, Any]) -> str:
+def reproduction_text(result: JsonObject) -> str:
     """The same as plain lines, for pipes and logs."""
     found = read_reproduction(result)
     tables = [plain_table(_FINDING_COLUMNS, _finding_rows(found))] if found.findings else []

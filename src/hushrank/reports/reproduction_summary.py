@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hushrank.files import JsonObject
 from hushrank.reports.cells import known
 from hushrank.reports.wording import OFFLINE, join_words, setting_text
 
@@ -32,7 +32,7 @@ class DataUsed:
 class Row:
     """One number of the paper beside ours."""
 
-    cell: Mapping[str, Any]  # what names it, such as data, clicks, method
+    cell: JsonObject  # what names it, such as data, clicks, method
     metric: str
     ours: float | None
     std: float | None
@@ -70,7 +70,7 @@ class ReproductionSummary:
     metric: str
     data: tuple[DataUsed, ...]
     is_quick: bool
-    changes: Mapping[str, Any]  # settings unlike the paper's, by the reader's wish
+    changes: Mapping[str, object]  # settings unlike the paper's, by the reader's wish
     note: str
     left_out: str  # what of it is not run
     rows: tuple[Row, ...]
@@ -84,7 +84,7 @@ class ReproductionSummary:
         return [data for data in self.data if data.is_stand_in]
 
 
-def read_reproduction(result: Mapping[str, Any]) -> ReproductionSummary:
+def read_reproduction(result: JsonObject) -> ReproductionSummary:
     """The JSON of a reproduction; a ValueError of one line says what is wrong with it."""
     version = result.get("format", SUPPORTED_FORMAT)
     if not isinstance(version, int) or version > SUPPORTED_FORMAT:
@@ -139,7 +139,7 @@ def _one(held: int, not_held: int) -> str:
     return "held" if held else "did not hold" if not_held else "was not run"
 
 
-def _read(result: Mapping[str, Any]) -> ReproductionSummary:
+def _read(result: JsonObject) -> ReproductionSummary:
     data = result.get("data") or ()
     metric = str(result.get("metric") or OFFLINE)
     return ReproductionSummary(
@@ -162,7 +162,7 @@ def _read(result: Mapping[str, Any]) -> ReproductionSummary:
     )
 
 
-def _data(found: Mapping[str, Any]) -> list[DataUsed]:
+def _data(found: JsonObject) -> list[DataUsed]:
     """One data set, or several whose names stand in a row with commas."""
     names = [name.strip() for name in str(found["name"]).split(",")]
     wanted = [name.strip() for name in str(found.get("wanted") or found["name"]).split(",")]
@@ -173,7 +173,7 @@ def _data(found: Mapping[str, Any]) -> list[DataUsed]:
     return [DataUsed(name, other, is_stand_in and name != other) for name, other in pairs]
 
 
-def _row(row: Mapping[str, Any], metric: str) -> Row:
+def _row(row: JsonObject, metric: str) -> Row:
     return Row(
         cell={key: value for key, value in row.items() if key not in _NOT_CELL},
         metric=str(row.get("metric") or metric),
@@ -186,7 +186,7 @@ def _row(row: Mapping[str, Any], metric: str) -> Row:
     )
 
 
-def _finding(found: Mapping[str, Any]) -> Finding:
+def _finding(found: JsonObject) -> Finding:
     holds = found.get("holds")
     return Finding(
         str(found["claim"]),

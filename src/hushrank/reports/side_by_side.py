@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from hushrank.reports.cells import known
 from hushrank.reports.markup import TableCell, definition_list, disclosure, paragraph, table
@@ -13,7 +12,9 @@ _MAX_COLUMNS = 6  # runs that stand beside each other; more stand below each oth
 _NOTE = "Only what differs. Values unlike those of the first run are bold and carry a ≠."
 
 
-def side_by_side(facts: Sequence[Mapping[str, Any]], labels: Sequence[str], noun: str, *, all_same: str) -> list[str]:
+def side_by_side(
+    facts: Sequence[Mapping[str, object]], labels: Sequence[str], noun: str, *, all_same: str
+) -> list[str]:
     """A table of the keys that differ between the runs, then the shared ones; for one run a list of all."""
     keys = list(dict.fromkeys(key for fact in facts for key in fact))
     texts = {key: [setting_text(fact[key]) if key in fact else "not set" for fact in facts] for key in keys}

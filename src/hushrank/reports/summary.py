@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+
+from hushrank.files import Json, JsonObject
 
 SUPPORTED_FORMAT = 1
 
@@ -51,7 +52,7 @@ class RunSummary:
     """A finished run."""
 
     name: str  # of its directory
-    recipe: Mapping[str, Any]  # every key, also those left at their defaults
+    recipe: JsonObject  # every key, also those left at their defaults
     metrics: Mapping[str, Mapping[str, Metric]]  # [click model][metric name]
     curve: tuple[Measurement, ...]
     seed: int | None
@@ -62,7 +63,7 @@ class RunSummary:
     bytes_per_client_round: float | None
     privacy: str | None  # what is promised, in a sentence or two
     learns: tuple[tuple[str, str], ...]  # (who, what they learn)
-    data: Mapping[str, Any]  # name, normalise, fingerprint, n_queries_skipped
+    data: JsonObject  # name, normalise, fingerprint, n_queries_skipped
     environment: Mapping[str, str]
 
 
@@ -95,7 +96,7 @@ def from_directory(path: Path) -> RunSummary:
         ) from error
 
 
-def _read_result(path: Path) -> dict[str, Any]:
+def _read_result(path: Path) -> Json:
     if not path.is_dir():
         raise ValueError(f"{path} is not a directory. Name the directory of a run, such as runs/demo.")
     if not (path / "result.json").is_file():
@@ -114,7 +115,7 @@ def _read_result(path: Path) -> dict[str, Any]:
     return result
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> Json:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -124,7 +125,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def _read_metrics(recipe: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, dict[str, Metric]]:
+def _read_metrics(recipe: JsonObject, metrics: JsonObject) -> dict[str, dict[str, Metric]]:
     """By click model, also when the recipe names a single one and the file therefore leaves that level out."""
     clicks = recipe.get("clicks")
     by_click = metrics if isinstance(clicks, list | tuple) else {str(clicks or "all users"): metrics}
@@ -133,7 +134,7 @@ def _read_metrics(recipe: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict
     }
 
 
-def _read_metric(found: Mapping[str, Any]) -> Metric:
+def _read_metric(found: JsonObject) -> Metric:
     values = tuple(Value(int(v["fold"]), int(v["repeat"]), _value(v["value"])) for v in found.get("values", ()))
     std = _number(found.get("std"))
     return Metric(_value(found["mean"]), std if len(values) > 1 else None, values)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hushrank.files import JsonObject
 from hushrank.reports.cells import VALUES_NOTE, count_cell, spread_cells
 from hushrank.reports.markup import (
     TableCell,
@@ -52,7 +53,7 @@ _NO_CHOICE = (
 )
 
 
-def render_sweep(sweep: Mapping[str, Any]) -> str:
+def render_sweep(sweep: JsonObject) -> str:
     """HTML of a sweep, from the JSON that it leaves behind."""
     found = read_sweep(sweep)
     sections = (
@@ -65,17 +66,17 @@ def render_sweep(sweep: Mapping[str, Any]) -> str:
     return render_page(found.name, "".join(sections), kind="sweep", lead=outcome(found))
 
 
-def write_sweep(sweep: Mapping[str, Any], path: Path) -> Path:
+def write_sweep(sweep: JsonObject, path: Path) -> Path:
     """Write the page of a sweep to a file and say where it is."""
     return write_page(render_sweep(sweep), path)
 
 
-def sweep_table(sweep: Mapping[str, Any]) -> Table:
+def sweep_table(sweep: JsonObject) -> Table:
     """A rich table of every run, then of what was chosen."""
     return rich_table(*_terminal(read_sweep(sweep)))
 
 
-def sweep_text(sweep: Mapping[str, Any]) -> str:
+def sweep_text(sweep: JsonObject) -> str:
     """The same as aligned plain text, for pipes and logs."""
     return plain_table(*_terminal(read_sweep(sweep)))
 

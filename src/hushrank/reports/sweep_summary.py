@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hushrank.files import JsonObject
 from hushrank.look.numbers import format_spread
 from hushrank.reports.cells import known
 from hushrank.reports.wording import METRICS, OFFLINE, count_text, join_words, setting_text
@@ -29,7 +29,7 @@ class SweepRun:
 
     label: str
     directory: str  # below the sweep's own
-    settings: Mapping[str, Any]  # what makes it differ from the others
+    settings: JsonObject  # what makes it differ from the others
     state: str  # one of STATES
     error: str  # one line; empty unless it failed
     metrics: Mapping[str, Mapping[str, MeanQuality]]  # [click model][metric name]; empty unless it finished
@@ -59,8 +59,8 @@ class SweepSummary:
     """A whole sweep."""
 
     name: str
-    recipe: Mapping[str, Any]  # what all runs share, before their own settings
-    axes: Mapping[str, Sequence[Any]]
+    recipe: Mapping[str, object]  # what all runs share, before their own settings
+    axes: Mapping[str, Sequence[object]]
     is_selecting: bool  # settings are chosen on validation queries
     is_pooled: bool  # once for all folds, rather than in each
     runs: tuple[SweepRun, ...]
@@ -70,7 +70,7 @@ class SweepSummary:
         return [run for run in self.runs if run.state == state]
 
 
-def read_sweep(sweep: Mapping[str, Any]) -> SweepSummary:
+def read_sweep(sweep: JsonObject) -> SweepSummary:
     """The JSON of a sweep; a ValueError of one line says what is wrong with it."""
     version = sweep.get("format", SUPPORTED_FORMAT)
     if not isinstance(version, int) or version > SUPPORTED_FORMAT:
@@ -156,7 +156,7 @@ def chosen_text(selected: Selected) -> str:
     return ", ".join(f"{label} ({counts[label]}\u00a0{'fold' if counts[label] == 1 else 'folds'})" for label in order)
 
 
-def axis_text(values: Sequence[Any]) -> str:
+def axis_text(values: Sequence[object]) -> str:
     return ", ".join(setting_text(value) for value in values)
 
 
@@ -169,7 +169,7 @@ def _unfinished(sweep: SweepSummary) -> str:
     return join_words([part for part in parts if part])
 
 
-def _run(run: Mapping[str, Any]) -> SweepRun:
+def _run(run: JsonObject) -> SweepRun:
     state = str(run["state"])
     if state not in STATES:
         raise ValueError(f"the state of {run['label']} is {state!r}, must be one of {', '.join(STATES)}.")
@@ -181,7 +181,7 @@ def _run(run: Mapping[str, Any]) -> SweepRun:
     return SweepRun(str(run["label"]), str(run["directory"]), run.get("settings") or {}, state, error, metrics)
 
 
-def _selected(click: str, found: Mapping[str, Any]) -> Selected:
+def _selected(click: str, found: JsonObject) -> Selected:
     folds = tuple(
         FoldChoice(int(f["fold"]), str(f["label"]), _number(f.get("vali")), _number(f.get("test")))
         for f in found["folds"]
@@ -189,7 +189,7 @@ def _selected(click: str, found: Mapping[str, Any]) -> Selected:
     return Selected(str(click), folds, {name: _quality(found[name]) for name in METRICS if name in found})
 
 
-def _quality(found: Mapping[str, Any]) -> MeanQuality:
+def _quality(found: JsonObject) -> MeanQuality:
     n = int(found["n"]) if "n" in found else len(found.get("values", ()))
     return MeanQuality(_number(found["mean"]), _number(found.get("std")) if n > 1 else None, n)
 

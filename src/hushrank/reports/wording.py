@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any
 
 from hushrank.look.numbers import format_count, format_spread
 from hushrank.reports.summary import Metric, RunSummary
@@ -55,7 +54,7 @@ def n_values_text(metric: Metric | None) -> str:
     return f"{count_text(len(folds), 'fold')} × {count_text(len(repeats), 'repeat')}"
 
 
-def setting_text(value: Any) -> str:
+def setting_text(value: object) -> str:
     """A recipe's value as a person would write it."""
     if value is None:
         return "none"

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from hushrank.files import sweep_unfinished, write_json
+from hushrank.files import Json, sweep_unfinished, write_json
 from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
 
 FORMAT = 1
@@ -51,7 +50,7 @@ def read_recipe_file(directory: Path) -> Recipe | None:
     """The recipe of a run's directory; None where there is none."""
     path = directory / "recipe.json"
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        values: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -60,7 +59,7 @@ def read_recipe_file(directory: Path) -> Recipe | None:
     return recipe_from_json(values)
 
 
-def check_format(directory: Path, written: Any, known: int) -> None:
+def check_format(directory: Path, written: object, known: int) -> None:
     if not isinstance(written, int) or written > known:
         raise ValueError(
             f"{directory} was written by a newer hushrank (format {written}, this one reads {known}). "
@@ -91,7 +90,7 @@ def locked(directory: Path) -> Iterator[None]:
 class Spent:
     """Processor and wall seconds over all the processes that worked on a run."""
 
-    def __init__(self, directory: Path, *, clock: Any, processor: Any) -> None:
+    def __init__(self, directory: Path, *, clock: Callable[[], float], processor: Callable[[], float]) -> None:
         self._path, self._clock, self._processor = directory / "spent.json", clock, processor
         self._start = (clock(), processor())
         try:

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hushrank.files import JsonObject
 from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.runs.run import RunOptions, run_recipe
 
@@ -51,7 +51,7 @@ class PoolOptions:
 
     n_processes: int | None = None  # default: one per processor
     plugins: tuple[str, ...] = ()
-    run: Mapping[str, Any] | None = None  # of each run: device, engine, memory_limit, checkpoint_seconds
+    run: JsonObject | None = None  # of each run: device, engine, memory_limit, checkpoint_seconds
     hear: Callable[[Step], None] = lambda _: None  # called from any thread, one at a time
     in_process: bool = False  # one after another in this process, where methods that Python code registered are known
 

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hushrank.data.source import digest_file
 from hushrank.engine.device import describe_platform
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, News, Options, prepare, simulate
-from hushrank.files import write_bytes, write_json
+from hushrank.files import Json, write_bytes, write_json
 from hushrank.recipes.recipe import Recipe, hash_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.reports.page import write_report
@@ -49,7 +48,7 @@ class Run:
     """A finished run."""
 
     directory: Path
-    result: dict[str, Any]
+    result: Json
 
 
 def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:

@@ -15,9 +15,10 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from hushrank.engine.simulate import News
+from hushrank.files import Json
 from hushrank.recipes.plugin import load_plugins
 from hushrank.recipes.recipe import Recipe, recipe_from_json
 from hushrank.runs.directory import Busy
@@ -32,23 +33,23 @@ def main(plugins: Sequence[str]) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # Why: what a plugin prints must not end up among the answers
     load_plugins(plugins)
-    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    jobs: queue.Queue[Json] = queue.Queue()
     threading.Thread(target=listen, args=(sys.stdin, jobs), daemon=True).start()
     while True:
         carry_out(jobs.get(), answers)
 
 
-def listen(lines: TextIO, jobs: queue.Queue[dict[str, Any]]) -> None:
+def listen(lines: TextIO, jobs: queue.Queue[Json]) -> None:
     for line in lines:
         jobs.put(json.loads(line))
     os._exit(1)  # Why: nobody waits for the result any more, and a run can be left at any moment
 
 
-def carry_out(job: dict[str, Any], answers: TextIO) -> None:
+def carry_out(job: Json, answers: TextIO) -> None:
     heard: dict[int, News] = {}
     lock = threading.Lock()
 
-    def say(**words: Any) -> None:
+    def say(**words: object) -> None:
         with lock:
             print(json.dumps({"number": job["number"], **words}), file=answers, flush=True)
 
