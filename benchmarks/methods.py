@@ -157,7 +157,7 @@ TABLES: dict[str, tuple[Callable[[Lab], list[Row]], Row]] = {
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="mq2008-like", help="a shape, a catalogue name or a directory")
+    parser.add_argument("--data", default="mq2008-like", help="synthetic set (tiny), public set (mq2008) or directory")
     parser.add_argument("--out", type=Path, default=Path("runs/methods"))
     parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
     options = parser.parse_args(arguments)

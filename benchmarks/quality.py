@@ -17,8 +17,8 @@ from hushrank.cli.running import run_visibly
 from hushrank.files import write_json
 from hushrank.metrics.significance import equivalence_test
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.report.page import write_report
-from hushrank.report.summary import from_directory
+from hushrank.reports.page import write_report
+from hushrank.reports.summary import from_directory
 from hushrank.runs.run import RunOptions
 
 USERS = ("perfect", "navigational", "informational")

@@ -68,7 +68,7 @@ class Case:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="mq2008-like", help="a shape, a catalogue name or a directory")
+    parser.add_argument("--data", default="mq2008-like", help="synthetic set (tiny), public set (mq2008) or directory")
     parser.add_argument("--clicks", default="navigational")
     parser.add_argument("--trials", type=int, default=200, help="uploads for each point; fewer where each takes long")
     parser.add_argument("--seed", type=int, default=0)

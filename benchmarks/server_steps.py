@@ -89,7 +89,7 @@ def run_one(recipe: Recipe, out: Path) -> dict[str, Any]:
     merged: dict[str, Any] = {user: {TEST: {"values": []}} for user in recipe.users}
     for point in expand(grid):
         metrics = json.loads((out / point.directory / "result.json").read_text())["metrics"]
-        merged[point.settings["clicks"]][TEST]["values"] += metrics[TEST]["values"]
+        merged[str(point.settings["clicks"])][TEST]["values"] += metrics[TEST]["values"]
     return merged
 
 

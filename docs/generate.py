@@ -18,6 +18,7 @@ from typing import Any
 
 import typer
 from compatible import describe_compatibility
+from import_graph import fill_architecture
 from measured import fill_page
 
 from hushrank.cli.main import app
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> int:
         DOCS / "chart.css": describe_charts(),
     }
     pages |= {DOCS / page: fill_page((DOCS / page).read_text(encoding="utf-8")) for page in MEASURED}
+    layout = DOCS / "architecture.md"
+    pages[layout] = fill_architecture(layout.read_text(encoding="utf-8"))
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for path in stale:
@@ -119,7 +122,7 @@ def describe_recipe() -> str:
         NOTE,
         "# Recipe keys",
         f"The recipes are {names}. A key may stand in a TOML file, in `--set key=value` or in "
-        "`change_recipe(NAMED[...], {...})`; [Write a recipe](../howto/recipe.md) shows each way. In a file a key may "
+        "`hushrank.run(recipe, key=value)`; [Write a recipe](../howto/recipe.md) shows each way. In a file a key may "
         "also stand in the table of its section below, by its own name or by the one in parentheses. Rankers [trained "
         f"on labels](../howto/labels.md) know only {', '.join(f'`{key}`' for key in OF_OFFLINE)}.",
         describe_keys([recipes.KEYS["recipe"]]),

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hushrank.aggregation.named import RULES
-from hushrank.attacks.named import ATTACKS
-from hushrank.clicks.named import USERS
-from hushrank.learners.named import LEARNERS
+import hushrank
 from hushrank.learners.pdgd import infer_preferences
 from hushrank.streams import draw_normal
 from hushrank.types import Array, AttackView, Ranker
 
 
+@hushrank.learner("hinge")
 def hinge_gradient(
     ranker: Ranker, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array
 ) -> Array:
@@ -32,11 +30,13 @@ def hinge_gradient(
     return ranker.score_gradient(params, features[ranking], weights)
 
 
+@hushrank.rule("coordinate-median")
 def coordinate_median(updates: Array, weights: Array) -> Array:
     """The median of each coordinate, among those that learnt something."""
     return np.median(updates[weights > 0], axis=0)
 
 
+@hushrank.attack("shout")
 def shout(view: AttackView, *, key: Array) -> Array:
     """Malicious clients send noise a hundred times as long as their own updates."""
     assert view.own is not None
@@ -45,14 +45,7 @@ def shout(view: AttackView, *, key: Array) -> Array:
     return 100 * length * noise / np.linalg.norm(noise, axis=1, keepdims=True)
 
 
-class SkimmingUser:
+@hushrank.user("skimming")
+def skim(grades: Array, click_draws: Array, stop_draws: Array) -> Array:  # noqa: ARG001
     """Looks at every second result and clicks on whatever is relevant there."""
-
-    def __call__(self, grades: Array, click_draws: Array, stop_draws: Array) -> Array:  # noqa: ARG002
-        return (grades > 0) & (np.arange(len(grades)) % 2 == 0) & (click_draws < 0.9)
-
-
-LEARNERS["hinge"] = hinge_gradient
-RULES["coordinate-median"] = coordinate_median
-ATTACKS["shout"] = shout
-USERS["skimming"] = lambda _n_grades: SkimmingUser()
+    return (grades > 0) & (np.arange(len(grades)) % 2 == 0) & (click_draws < 0.9)

@@ -2,90 +2,31 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from rooms import (
+    ALLOWED,
+    BOTTOM,
+    FILES,
+    SOURCE,
+    STAGES,
+    imports,
+    module_of,
+    modules_reached,
+    room_of,
+    rooms_imported,
+)
 
 import hushrank
 
-SOURCE = Path(hushrank.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
-
-BOTTOM = {"types", "keys", "streams", "streams_fast", "files", "locks"}
-STAGES = {"data", "rankers", "clicks", "learners", "privacy", "aggregation", "attacks", "metrics"}
-# What each room may import besides itself. A new room gets a line here, and so a place in the order.
-ALLOWED: dict[str, set[str]] = {
-    "__init__": set(),
-    "types": set(),
-    "keys": set(),
-    "files": set(),
-    "locks": set(),
-    "streams": {"types"},
-    "streams_fast": {"streams", "types"},
-    **dict.fromkeys(STAGES, BOTTOM),
-    "federation": BOTTOM | STAGES,
-    "engine": BOTTOM | STAGES | {"federation"},
-    "live/wire": BOTTOM | STAGES | {"federation"},
-    "live/server": BOTTOM | STAGES | {"federation", "live/wire"},
-    "live/device": BOTTOM | STAGES | {"federation", "live/wire"},
-    "live/pretend": BOTTOM | STAGES | {"federation", "live/wire", "live/device"},
-    "live": set(),
-    "look": set(),
-    "report": {"files", "look", "metrics"},
-    "recipes": BOTTOM | STAGES | {"federation", "engine"},
-    "leaks": BOTTOM | STAGES | {"federation", "engine", "recipes"},
-    "runs": BOTTOM | STAGES | {"federation", "engine", "recipes", "report"},
-    "machine": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs"},
-    "reproduce": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs", "report"},
-}
-ALLOWED["cli"] = set(ALLOWED) - {"__init__"}
-ALLOWED["__main__"] = {"cli"}
 HEAVY = {"jax", "jaxlib", "optax", "equinox", "scipy", "sklearn", "pyarrow", "matplotlib", "lightgbm", "ray"}
 
 
-def room_of(path: Path) -> str:
-    return room_named(path.relative_to(SOURCE).with_suffix("").parts)
-
-
-def room_named(parts: Sequence[str]) -> str:
-    """The room of a module below the package: `live` has rooms of its own, every other folder is one."""
-    is_nested = parts[0] == "live" and len(parts) > 1 and parts[1] != "__init__"
-    return "/".join(parts[: 2 if is_nested else 1])
-
-
-def module_of(path: Path) -> str:
-    parts = ("hushrank", *path.relative_to(SOURCE).with_suffix("").parts)
-    return ".".join(parts).removesuffix(".__init__")
-
-
-def imports(path: Path, *, at_top: bool = False) -> Iterator[str]:
-    """Full names of what a file imports; `at_top`: only what importing the file imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in loaded_at_import(tree) if at_top else ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are written in full"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def loaded_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes outside functions and outside `if TYPE_CHECKING`."""
-    for child in ast.iter_child_nodes(node):
-        is_for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-        if not is_for_types and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from loaded_at_import(child)
-
-
-def rooms_imported(path: Path) -> set[str]:
-    parts = [name.split(".") for name in imports(path)]
-    rooms = {room_named(part[1:]) for part in parts if part[0] == "hushrank" and len(part) > 1}
-    return {room for room in rooms if (SOURCE / room).is_dir() or (SOURCE / f"{room}.py").is_file()}
+def test_the_order_is_that_of_the_package_under_test() -> None:
+    assert Path(hushrank.__file__).parent == SOURCE
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
@@ -149,9 +90,10 @@ def test_no_room_is_a_drawer() -> None:
     assert not names & drawers
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_of)
-def test_no_file_is_longer_than_500_lines(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+@pytest.mark.parametrize(("one", "other"), [("live/server", "live/device"), ("live/device", "live/server")])
+def test_server_and_device_never_import_each_other_not_even_through_others(one: str, other: str) -> None:
+    reached = {path for each in FILES if room_of(each) == one for path in modules_reached(each)}
+    assert reached and not {module_of(path) for path in reached if room_of(path) == other}
 
 
 def test_one_round_stays_readable() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+Json: TypeAlias = dict[str, Any]  # a JSON object: what json.loads gives, or what will be written
+JsonObject: TypeAlias = Mapping[str, Any]  # the same, only to be read
 _TEMPORARY = ".unfinished-"
 
 
@@ -40,8 +42,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Json:
+    """The object that a file of our own holds."""
+    found: Json = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def sweep_unfinished(directory: Path) -> None:

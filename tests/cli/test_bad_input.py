@@ -155,7 +155,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         (("run", "fpdgd", "--data", "mslr-web10k"), ("mslr-web10k is not here", "Visit https://")),
         (("sweep", "fpdgd", "--grid", "no_such_key=1,2"), ("no recipe key is called 'no_such_key'",)),
         (("sweep", "fpdgd", "--grid", "rounds=0,1"), ("rounds is 0, must be at least 1",)),
-        (("sweep", "fpdgd"), ("fpdgd varies nothing",)),
+        (("sweep", "fpdgd"), ("fpdgd: nothing to sweep",)),
         (("sweep", "fpdgd", "--grid", "rounds=1,2", "--select", "test"), ("--select is 'test'",)),
         (("sweep", "fpdgd", "--grid", "rounds=1,2", "--on", "moon"), ("--on is 'moon', must be local",)),
         (("sweep",), ("which grid?",)),

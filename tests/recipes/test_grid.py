@@ -87,7 +87,7 @@ def test_a_grid_file_is_no_recipe_and_a_recipe_varies_nothing(tmp_path: Path) ->
     file = write(tmp_path / "g.toml", 'recipe = "fpdgd"\n[grid]\nrounds = [1, 2]\n')
     with pytest.raises(ValueError, match=r"is a grid of recipes: run it with hushrank sweep"):
         find_recipe(str(file))
-    with pytest.raises(ValueError, match="fpdgd varies nothing"):
+    with pytest.raises(ValueError, match="fpdgd: nothing to sweep"):
         find_grid("fpdgd", axes={}, changes={})
     with pytest.raises(ValueError, match="write the grid as"):
         read_grid(write(tmp_path / "h.toml", 'recipe = "fpdgd"\ngrid = 5\n'))

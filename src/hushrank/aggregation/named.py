@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
+from hushrank.registry import register
 from hushrank.types import Array, NamedArrays, Rule
 
 STREAMED = "mean"  # needs one update at a time; every other rule needs all of them at once
 RuleMaker: TypeAlias = Rule | type[Rule]  # a rule, or the dataclass of rules that differ in their settings
-RULES: dict[str, RuleMaker] = {}  # {name: rule over all updates}; a plugin adds its own here
+RULES: dict[str, RuleMaker] = {}  # {name: rule over all updates}; `register_rule` adds to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,13 @@ class Stateless:
     ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
         del round
         return state, self.combine(updates, weights), {}
+
+
+def register_rule(name: str, rule: RuleMaker | Callable[[Array, Array], Array]) -> None:
+    """Offer a rule over all updates as `aggregation=name`: a `Rule`, a dataclass of rules, or (updates, weights)."""
+    if name == STREAMED:
+        raise ValueError(f"aggregation={STREAMED} is taken (the weighted mean): choose another name.")
+    register(RULES, name, cast("RuleMaker", rule), key="aggregation")
 
 
 def aggregation_names() -> tuple[str, ...]:

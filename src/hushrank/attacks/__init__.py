@@ -1,0 +1,1 @@
+"""What malicious clients send."""

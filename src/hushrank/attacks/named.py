@@ -9,10 +9,16 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.attacks.sign_flip import SignFlip
+from hushrank.registry import register
 from hushrank.types import Array, Attack, AttackView, ForgedUpdate, Knowledge, Weighted
 
 AttackMaker: TypeAlias = Attack | type[Attack]  # an attack, or the dataclass of attacks that differ in their settings
-ATTACKS: dict[str, AttackMaker] = {"sign-flip": SignFlip}  # a plugin adds its own here
+ATTACKS: dict[str, AttackMaker] = {"sign-flip": SignFlip}  # `register_attack` adds to it
+
+
+def register_attack(name: str, attack: AttackMaker) -> None:
+    """Offer what malicious clients do as `attack=name`."""
+    register(ATTACKS, name, attack, key="attack")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Source = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A shape, a catalogue name, or a directory.")]
+Source = Annotated[
+    str, typer.Argument(metavar="NAME|DIR", help="Synthetic set (tiny), public set (mq2008) or directory.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Normalise = Annotated[str | None, typer.Option(help="none, query-minmax or standard.")]
 Seed = Annotated[int, typer.Option(help="Of a generated set.")]
@@ -139,7 +141,7 @@ def make(
 
 @app.command()
 def log(
-    data: Annotated[str, typer.Option(help="A shape, a catalogue name or a directory.")],
+    data: Annotated[str, typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory.")],
     out: Annotated[Path, typer.Option(help="The file to write, JSON Lines.")],
     clicks: Annotated[str, typer.Option(help="How people click, such as perfect or navigational.")] = "navigational",
     impressions: Annotated[int, typer.Option(help="Lists shown in all.")] = 20_000,
@@ -227,7 +229,7 @@ def _print_table(title: str, rows: list[Any], columns: tuple[str, ...]) -> None:
     Console().print(table)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if isinstance(value, list):
         return " ".join(f"{item:g}" for item in value)
     if value is None:

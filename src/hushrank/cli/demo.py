@@ -17,8 +17,8 @@ def demo(
     """Train centrally and federated on embedded data; a table, and an HTML report in runs/demo/report.html."""
     from hushrank.cli.output import print_json, print_runs
     from hushrank.cli.running import run_visibly
-    from hushrank.report.page import write_report
-    from hushrank.report.summary import from_directory
+    from hushrank.reports.page import write_report
+    from hushrank.reports.summary import from_directory
     from hushrank.runs.demo import demo_recipes, prepare_demo
     from hushrank.runs.environment import current_command
     from hushrank.runs.run import RunOptions

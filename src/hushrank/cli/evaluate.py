@@ -17,7 +17,7 @@ def evaluate(
     ],
     data: Annotated[
         str | None,
-        typer.Option(help="A shape, a catalogue name or a directory; default: what the run was trained with."),
+        typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory; default: that of the run."),
     ] = None,
     split: Annotated[str, typer.Option(help="train, vali or test.")] = "test",
     normalise: Annotated[
@@ -33,10 +33,9 @@ def evaluate(
 ) -> None:
     """Measure trained rankers: nDCG@10, nDCG@5, MRR, MAP, P@10."""
     from hushrank.cli.output import print_json
-    from hushrank.runs.rankers import evaluate_on, load_for, rank_for_trec
+    from hushrank.runs.rankers import check_split, evaluate_on, load_for, rank_for_trec
 
-    if split not in ("train", "vali", "test"):
-        raise ValueError(f"split is {split!r}, must be train, vali or test.")
+    check_split(split)
     rankers, dataset = load_for(ranker, data=data, normalise=normalise, keep_document_ids=trec_run is not None)
     found = evaluate_on(rankers, dataset, split=split, fold=fold)
     if trec_run is not None:

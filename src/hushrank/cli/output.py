@@ -7,22 +7,25 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Exactly one JSON object on stdout."""
     typer.echo(json.dumps(value))
 
 
 def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False) -> None:
     """The result table of finished runs, then where their report is and what to try next."""
-    from hushrank.report.summary import from_directory
-    from hushrank.report.terminal import result_table, result_text
+    from hushrank.reports.summary import from_directory
+    from hushrank.reports.terminal import result_table, result_text
 
     runs = [from_directory(directory) for directory in directories]
     print_table(result_table(runs), result_text(runs))
@@ -31,7 +34,7 @@ def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False
         typer.echo(f"Report: {report}{also}", err=True)
 
 
-def print_table(table: Any, text: str) -> None:
+def print_table(table: RenderableType, text: str) -> None:
     """A rich table on a terminal, the same as plain text in a pipe."""
     if sys.stdout.isatty():
         from rich.console import Console

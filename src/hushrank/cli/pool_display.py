@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushrank.cli.progress import describe_seconds
 
 if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
     from hushrank.runs.pool import Step
 
 _SHOWN = 12  # rows; Why: a table that is longer than the terminal flickers
@@ -24,7 +27,7 @@ class PoolDisplay:
         self._steps: dict[int, Step] = {}
         self._quality: dict[int, float] = {}
         self._began, self._done_before = time.monotonic(), 0.0
-        self._live: Any = None
+        self._live: Live | None = None
 
     def __enter__(self) -> PoolDisplay:
         if not self._quiet and sys.stderr.isatty():
@@ -74,7 +77,7 @@ class PoolDisplay:
             words.append(f"{describe_seconds((time.monotonic() - self._began) * left / done)} left")
         return ", ".join(words)
 
-    def render(self) -> Any:
+    def render(self) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text

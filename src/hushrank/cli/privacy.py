@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hushrank.files import Json
 
 from hushrank.cli.output import print_json
 
@@ -112,7 +115,7 @@ def _explain_responses(
     interactions: int,
     rounds: int | None,
     delta: float | None,
-) -> dict[str, Any]:
+) -> Json:
     from hushrank.privacy.randomised_response import explain_responses
 
     if total is not None:
@@ -135,7 +138,7 @@ def _explain_responses(
 
 def _explain_rewards(
     p: float | None, epsilon: float | None, low: float, high: float, interactions: int, rounds: int | None
-) -> dict[str, Any]:
+) -> Json:
     from hushrank.privacy.laplace_reward import explain_noise
 
     if p is not None:
@@ -189,14 +192,14 @@ def table(
         _print_epsilons(found)
 
 
-def _print_lines(found: dict[str, Any]) -> None:
+def _print_lines(found: Json) -> None:
     for key, value in found.items():
         nothing = "none" if key == "delta" else "infinite"
         shown = nothing if value is None else f"{value:.6g}" if isinstance(value, float) else value
         typer.echo(f"{key.replace('_', ' ')}\t{shown}")
 
 
-def _print_epsilons(found: dict[str, Any]) -> None:
+def _print_epsilons(found: Json) -> None:
     """One line per user, one column per p: ours, and the published value beside it."""
     title = f"epsilon of MaxRR, lists of {found['length']}: ours (published)"
     chances = list(dict.fromkeys(row["p"] for row in found["rows"]))

@@ -6,9 +6,11 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from hushrank.engine.simulate import News
 
 _LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
@@ -24,7 +26,7 @@ class ProgressDisplay:
         self._base: tuple[float, int, float] | None = None  # time, searches and share when the first batch moved
         self._last_line = time.monotonic()
         self._first: dict[int, tuple[int, float]] = {}
-        self._bar: Any = None
+        self._bar: Progress | None = None
 
     def __enter__(self) -> ProgressDisplay:
         if not self._quiet and sys.stderr.isatty():
@@ -72,7 +74,7 @@ class ProgressDisplay:
         return ", ".join([rate, *([f"{left} left"] if share < 1 else []), quality])
 
 
-def make_bar() -> Any:
+def make_bar() -> Progress:
     """Columns of fixed width, so that nothing jumps while it updates."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

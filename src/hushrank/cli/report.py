@@ -24,8 +24,8 @@ def report(
 ) -> None:
     """Compare finished runs: a table here, and one self-contained HTML page with curves."""
     from hushrank.cli.output import print_json, print_runs
-    from hushrank.report.page import write_report
-    from hushrank.report.summary import from_directory
+    from hushrank.reports.page import write_report
+    from hushrank.reports.summary import from_directory
 
     place = out or (runs[0] / "report.html" if len(runs) == 1 else Path("runs/report.html"))
     summaries = [from_directory(run) for run in runs]

@@ -15,7 +15,9 @@ def run(
             metavar="RECIPE|FILE.toml", help="fpdgd, foltr-es, pdgd, mse..., a TOML file, or a run's recipe.json."
         ),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory of LETOR files.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the recipe; repeatable.")
     ] = None,
@@ -34,14 +36,16 @@ def run(
         typer.Option(metavar="MODULE", help="Import a module (or a .py file) that adds own methods; repeatable."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Batches at once; default one per processor. Changes no bit.")
+        int | None, typer.Option(help="Batches at once; default one per processor. Does not affect results.")
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(help="Such as 4GB; batches that do not fit together run one after another. Changes no bit."),
+        typer.Option(
+            help="Such as 4GB; batches that do not fit together run one after another. Does not affect results."
+        ),
     ] = None,
     checkpoint_every: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time between two checkpoints. Changes no bit.")
+        float, typer.Option(metavar="SECONDS", help="Time between two checkpoints. Does not affect results.")
     ] = 10.0,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

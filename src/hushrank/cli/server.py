@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from hushrank.cli.default_command import DefaultGroup
 from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
+    from hushrank.files import Json
     from hushrank.live.server.coordinator import Coordinator
 
 app = typer.Typer(
@@ -48,7 +49,7 @@ def run(
     from hushrank.live.server.events import tell_people, tell_programs
     from hushrank.live.server.process import serve
 
-    options: dict[str, Any] = {"host": host, "port": port, "behind_proxy": behind_proxy}
+    options: Json = {"host": host, "port": port, "behind_proxy": behind_proxy}
     if json_ or read_config(directory).log_json:
         serve(directory, tell=tell_programs(sys.stderr), **options)
     elif not sys.stderr.isatty():
@@ -57,7 +58,7 @@ def run(
         _serve_with_live_line(directory, options)
 
 
-def _serve_with_live_line(directory: Path, options: dict[str, Any]) -> None:
+def _serve_with_live_line(directory: Path, options: Json) -> None:
     """The round that is open on the last line, the ones that are over above it."""
     from rich.console import Console
     from rich.live import Live
@@ -89,7 +90,7 @@ def init(
         ),
     ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="One-time tokens in tokens.txt: one for each client.")] = 100,
-    name: Annotated[str | None, typer.Option(help="Of the federation; default the directory's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Federation name (default: directory name).")] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
     seed: Annotated[int | None, typer.Option(help="With --simulate: the simulator's numbers come out.")] = None,
     tls: Annotated[

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hushrank.files import Json
+    from hushrank.recipes.grid import Grid
 
 
 def sweep(
@@ -17,7 +21,9 @@ def sweep(
     grid: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=V1,V2", help="Vary one key; repeatable.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="A shape, a catalogue name or a directory of LETOR files.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Synthetic set (tiny), public set (mq2008) or directory of LETOR files.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of all recipes; repeatable.")
     ] = None,
@@ -27,7 +33,9 @@ def sweep(
         str | None,
         typer.Option(help="Choose on validation queries: vali (in each fold), pooled (over the folds) or none."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Runs at once; default one per processor. Changes no bit.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs at once; default one per processor. Does not affect results.")
+    ] = None,
     on: Annotated[str, typer.Option(help="Where the runs are computed: local.")] = "local",
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     engine: Annotated[str, typer.Option(help="numba (fused), xla (JAX), plain or auto; equal to rounding.")] = "auto",
@@ -43,27 +51,19 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Run a grid of experiments in parallel; choose on validation queries, report on test."""
-    from hushrank.cli.output import print_json, print_table
     from hushrank.cli.pool_display import PoolDisplay
-    from hushrank.recipes.grid import expand, find_grid, parse_axes
+    from hushrank.recipes.grid import expand
     from hushrank.recipes.plugin import load_plugins
     from hushrank.recipes.values import parse_assignments
-    from hushrank.report.sweep import sweep_table, sweep_text
     from hushrank.runs.pool import PoolOptions
-    from hushrank.runs.sweep import SweepOptions, default_directory, read_grid_file, run_sweep
+    from hushrank.runs.sweep import SweepOptions, default_directory, run_sweep
 
     if on != "local":
         raise ValueError(f"--on is {on!r}, must be local.")
     load_plugins(plugin or [])
     given = {"data": data, "seed": seed, "repeats": repeats}
     changes = parse_assignments(set_ or []) | {key: value for key, value in given.items() if value is not None}
-    if recipe is None:
-        known = read_grid_file(out) if resume and out is not None else None
-        if known is None or changes or grid:
-            raise ValueError("which grid? Give a TOML file, or --resume alone with the --out of an unfinished sweep.")
-        chosen = known
-    else:
-        chosen = find_grid(recipe, axes=parse_axes(grid or []), changes=changes)
+    chosen = choose_grid(recipe, grid or [], changes, begun=out if resume else None)
     place = out or default_directory(chosen)
     display = PoolDisplay("sweep", [point.label for point in expand(chosen)], quiet=quiet)
     pool = PoolOptions(
@@ -82,7 +82,28 @@ def sweep(
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
-    if json_:
+    show_table(table, place, as_json=json_, quiet=quiet)
+
+
+def choose_grid(recipe: str | None, axes: list[str], changes: Json, *, begun: Path | None) -> Grid:
+    """The grid that was named, or that of a sweep to be continued."""
+    from hushrank.recipes.grid import find_grid, parse_axes
+    from hushrank.runs.sweep import read_grid_file
+
+    if recipe is not None:
+        return find_grid(recipe, axes=parse_axes(axes), changes=changes)
+    known = read_grid_file(begun) if begun is not None else None
+    if known is None or changes or axes:
+        raise ValueError("which grid? Give a TOML file, or --resume alone with the --out of an unfinished sweep.")
+    return known
+
+
+def show_table(table: Json, place: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print what the runs found; exit code 1 where one failed."""
+    from hushrank.cli.output import print_json, print_table
+    from hushrank.reports.sweep import sweep_table, sweep_text
+
+    if as_json:
         print_json(table)
     else:
         print_table(sweep_table(table), sweep_text(table))

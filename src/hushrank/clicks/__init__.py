@@ -1,0 +1,1 @@
+"""Simulated people: on which of the shown documents they click."""

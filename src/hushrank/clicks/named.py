@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 
 from hushrank.clicks.cascade import CascadeUser
 from hushrank.clicks.position import PositionUser
+from hushrank.registry import register
 from hushrank.types import User
 
 # {name: {number of grades: (P(click | grade), P(stop | click, grade))}}
@@ -44,11 +45,22 @@ def position_user(eta: float, n_grades: int) -> PositionUser:
     return PositionUser(_tables_for("perfect", n_grades)[0], eta=eta)
 
 
-# {name: maker of the person for data with so many grades}; a plugin adds its own here
+# {name: maker of the person for data with so many grades}; `register_user` adds to it
 USERS: dict[str, Callable[[int], User]] = {
     **{name: partial(cascade_user, name) for name in _CASCADE},
     **{name: partial(position_user, eta) for name, eta in _POSITION_ETAS.items()},
 }
+
+
+def register_user(name: str, user: User) -> None:
+    """Offer a person as `clicks=name`, whatever the number of grades in the data."""
+
+    def make_user(n_grades: int) -> User:
+        del n_grades
+        return user
+
+    update_wrapper(make_user, user)  # Why: the name and place of the person are those of its maker
+    register(USERS, name, make_user, key="clicks")
 
 
 def named_user(

@@ -18,12 +18,11 @@ from array import array
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hushrank.data.source import read_chunks
-from hushrank.files import replacing
+from hushrank.files import Json, replacing
 from hushrank.types import Array, QuerySet
 
 _FIELDS = ("client", "query", "shown", "clicked", "propensities")
@@ -254,13 +253,13 @@ def _check_lists(impression: _Impression) -> None:
     _check_propensities(impression.propensities, n_shown=len(impression.shown))
 
 
-def _check_documents(name: str, documents: Any) -> None:
+def _check_documents(name: str, documents: object) -> None:
     # Why exact types: True is an int, and 1.0 equals 1.
     if not (isinstance(documents, list) and set(map(type, documents)) <= {str, int}):
         raise ClickLogError(f"{name} must be a list of document ids (texts) or of rows within the query (from 0).")
 
 
-def _check_propensities(propensities: Any, *, n_shown: int) -> None:
+def _check_propensities(propensities: object, *, n_shown: int) -> None:
     if not (isinstance(propensities, list) and set(map(type, propensities)) <= {float, int}):
         raise ClickLogError("propensities must be a list of numbers.")
     if len(propensities) != n_shown:
@@ -295,7 +294,7 @@ def _check_writable(log: ClickLog, queries: QuerySet) -> None:
         raise ValueError(f"an impression has propensities that are all 1: {_LEARNS_NOTHING}.")
 
 
-def _describe_impression(log: ClickLog, impression: int, candidates: _Candidates) -> dict[str, Any]:
+def _describe_impression(log: ClickLog, impression: int, candidates: _Candidates) -> Json:
     query, places = int(log.queries[impression]), log.places(impression)
     names: dict[int, str | int] = {row: name for name, row in candidates.rows_by_id(query).items() if name}
     rows = log.shown[places].tolist()

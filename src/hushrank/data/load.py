@@ -24,7 +24,7 @@ _WORTH_KEEPING = 1_000_000  # feature values. Why: a smaller set is generated fa
 
 
 def load_dataset(
-    name_or_dir: str,
+    name_or_dir: str | os.PathLike[str],
     *,
     folds: Sequence[int] | None = None,
     normalise: str | None = None,
@@ -37,6 +37,7 @@ def load_dataset(
     `folds`: numbers of the folds wanted, all by default. `normalise`: the catalogue's by default, none for directories
     and shapes. `seed`: of a generated set. Every split has the same features; those that a file lacks are 0.
     """
+    name_or_dir = os.fspath(name_or_dir)
     if normalise is not None:
         check_method(normalise)
     if folds is not None and not (len(folds) and len(set(folds)) == len(folds)):

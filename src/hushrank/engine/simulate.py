@@ -96,24 +96,40 @@ class CellResult:
         return self.looks[VALI]
 
 
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Where and how a setting will be computed."""
+
+    platform: str  # cpu or gpu
+    plans: tuple[Plan, ...]  # one per batch
+    workers: int  # batches at once
+    engine: str  # numba, xla or plain
+
+
+def prepare(setting: Setting, options: Options) -> Preparation:
+    """What the simulation will do, decided before it begins; refuses what cannot be done here."""
+    platform = choose_platform(options.device)
+    plans = make_plans(setting, platform=platform, n_devices=count_devices(options, platform))
+    workers = count_workers(setting, plans, options)
+    return Preparation(platform, plans, workers, name_engine(setting, options, platform))
+
+
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
     """Train every cell of the setting; the results, and the device that computed them."""
     options = options or Options()
-    platform = choose_platform(options.device)
-    plans = make_plans(setting, platform=platform, n_devices=count_devices(options, platform))
-    progress = run_batches(setting, plans, options, platform)
+    prepared = prepare(setting, options)
+    progress = run_batches(setting, prepared, options)
     results = [
         read_cell(setting, cell, done, column)
-        for plan, done in zip(plans, progress, strict=True)
+        for plan, done in zip(prepared.plans, progress, strict=True)
         for column, cell in enumerate(plan.cells)
     ]
-    return results, describe_platform(platform)
+    return results, describe_platform(prepared.platform)
 
 
-def run_batches(setting: Setting, plans: tuple[Plan, ...], options: Options, platform: str) -> list[Progress]:
+def run_batches(setting: Setting, prepared: Preparation, options: Options) -> list[Progress]:
     """All batches of a simulation."""
-    workers = count_workers(setting, plans, options)
-    engine = name_engine(setting, options, platform)
+    platform, plans, workers, engine = prepared.platform, prepared.plans, prepared.workers, prepared.engine
     make_advance = load_engine(engine, platform, threads=max(1, workers // len(plans)))
     examiners = prepare_examiners(setting)
     tasks = [SimulationBatch(setting, plan, examiners, make_advance) for plan in plans]

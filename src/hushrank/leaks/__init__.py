@@ -1,0 +1,1 @@
+"""What an observer of uploads can find out about a client."""

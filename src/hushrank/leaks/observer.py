@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from hushrank.streams import draw_normal, fold_in, stream
-from hushrank.types import Array, DenseUpdate, QuerySet
+from hushrank.types import Array, DenseUpdate, QuerySet, Ranker
 
 _TAU = 0.1  # about how large a^2 is
 _TAUS = _TAU * np.array([1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0])  # all are tried where it is cheap: clipping shrinks a
@@ -250,7 +250,7 @@ def fit_weights(features: Array, upload: Array, covariance: Array, *, learning_r
     return weights, np.sqrt(variances)
 
 
-def check_linear(ranker: Any, n_features: int) -> None:
+def check_linear(ranker: Ranker, n_features: int) -> None:
     """The attack is on w . x: the upload of another ranker is no sum of features."""
     if [part.shape for part in ranker.parameters] != [(n_features,)]:
         raise ValueError("the attack knows linear rankers only: choose ranker=linear.")

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.round import Federation
+from hushrank.files import Json
 from hushrank.leaks.observer import (
     NO_NOISE,
     Guess,
@@ -112,9 +112,7 @@ def watch_rounds(
     return Watched(federation, params, observer, tuple(rounds), n_interactions)
 
 
-def leak_curve(
-    watched: Watched, points: Iterable[tuple[str, float | None, Protect]], *, key: Array
-) -> list[dict[str, Any]]:
+def leak_curve(watched: Watched, points: Iterable[tuple[str, float | None, Protect]], *, key: Array) -> list[Json]:
     """A row for each (label, epsilon, protect): `measure_watched` with the same clients and clicks."""
     return [
         {"label": label, "epsilon": epsilon, **measure_watched(watched, protect, key=key)}
@@ -124,12 +122,12 @@ def leak_curve(
 
 def measure_leak(
     federation: Federation, params: Array, *, protect: Protect = send_openly, key: Array, **options: int
-) -> dict[str, Any]:
+) -> Json:
     """The success of `reconstruct` against clients of this federation at these parameters; options: `watch_rounds`."""
     return measure_watched(watch_rounds(federation, params, key=key, **options), protect, key=key)
 
 
-def measure_watched(watched: Watched, protect: Protect, *, key: Array) -> dict[str, Any]:
+def measure_watched(watched: Watched, protect: Protect, *, key: Array) -> Json:
     """The success against these clients behind `protect`, any `privatise`.
 
     If a round has several, the observer sees the sum of their uploads and nothing else, as behind a secure sum; success
@@ -203,7 +201,7 @@ def measure_reward_leak(
     knows_grades: bool = False,
     n_trials: int = 100,
     key: Array,
-) -> dict[str, Any]:
+) -> Json:
     """The success of guesses from an evolution strategy's messages; knows_grades: the observer has relevance labels."""
     _check_counts(n_trials=n_trials, n_interactions=n_interactions)
     attempts, read, real = [], [], []

@@ -1,0 +1,1 @@
+"""How a click moves the parameters of a ranker."""

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from hushrank.learners.pdgd import pdgd_gradient
+from hushrank.registry import register
 from hushrank.types import Gradient
 
-LEARNERS: dict[str, Gradient] = {"pdgd": pdgd_gradient}  # a plugin adds its own here
+LEARNERS: dict[str, Gradient] = {"pdgd": pdgd_gradient}  # `register_learner` adds to it
+
+
+def register_learner(name: str, gradient: Gradient) -> None:
+    """Offer a learner as `learner=name`."""
+    register(LEARNERS, name, gradient, key="learner")

@@ -1,0 +1,1 @@
+"""What this machine can do: benchmarks, and a check that its engines agree."""

@@ -26,6 +26,7 @@ from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, load_engine, name_engine
 from hushrank.federation.round import run_round
 from hushrank.federation.seen import SEARCHES
+from hushrank.files import Json
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.types import Array, NamedArrays
@@ -46,7 +47,7 @@ class Benchmark:
     about: str
 
 
-def _bench(name: str, about: str, **changes: Any) -> Benchmark:
+def _bench(name: str, about: str, **changes: object) -> Benchmark:
     """The recipe is the one whose name begins the benchmark's."""
     same = {"data": "mq2007-like", "folds": [1], "rounds": 100}
     recipe = next(recipe for known, recipe in NAMED.items() if name.startswith(known))
@@ -83,7 +84,7 @@ def find_benchmark(name: str) -> Benchmark:
     )
 
 
-def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "auto") -> dict[str, Any]:
+def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "auto") -> Json:
     """One row of the benchmark's JSON."""
     setting, platform = resolve(benchmark.recipe), choose_platform(device)
     plan = make_plans(setting, platform=platform)[0]

@@ -1,0 +1,1 @@
+"""What may leave a device: clipping, noise, randomised response, secure sums, and accounts of what they promise."""

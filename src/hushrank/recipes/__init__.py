@@ -1,0 +1,1 @@
+"""Experiments as data: recipes and grids, checked and made ready for the simulator."""

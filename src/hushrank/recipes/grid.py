@@ -21,8 +21,8 @@ class Grid:
     """Every combination of the axes' values, for every case."""
 
     recipe: Recipe  # what stays the same
-    axes: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # (key, values)
-    cases: tuple[tuple[tuple[str, Any], ...], ...] = ()  # keys that change together: one alternative each
+    axes: tuple[tuple[str, tuple[object, ...]], ...] = ()  # (key, values)
+    cases: tuple[tuple[tuple[str, object], ...], ...] = ()  # keys that change together: one alternative each
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GridPoint:
     """One recipe of a grid."""
 
     label: str  # what is special about it, such as server_rate=10
-    settings: dict[str, Any]  # the keys that the grid sets
+    settings: dict[str, object]  # the keys that the grid sets
     recipe: Recipe
 
     @property
@@ -60,7 +60,7 @@ def _refuse_repeats(points: list[GridPoint]) -> None:
             raise ValueError(f"the grid has the same recipe twice: {before}, and {point.label}. Name each value once.")
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_in_words, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -75,23 +75,21 @@ def read_grid(path: Path) -> Grid:
     return make_grid(build_recipe(values), axes, cases)
 
 
-def make_grid(recipe: Recipe, axes: Mapping[str, Any], cases: list[Mapping[str, Any]] | None = None) -> Grid:
+def make_grid(recipe: Recipe, axes: Mapping[str, object], cases: list[Mapping[str, object]] | None = None) -> Grid:
     """A grid from plain values, its points checked."""
+    listed: dict[str, tuple[object, ...]] = {}
     for key, values in axes.items():
         if not isinstance(values, list | tuple) or not values:
             raise ValueError(f"grid key {key} is {values!r}, must be a list of one or more values.")
         if any(key in case for case in cases or ()):
             raise ValueError(f"{key} stands in [grid] and in a [[case]]: keep it in one of them.")
-    grid = Grid(
-        recipe,
-        tuple((key, tuple(values)) for key, values in axes.items()),
-        tuple(tuple(case.items()) for case in cases or ()),
-    )
+        listed[key] = tuple(values)
+    grid = Grid(recipe, tuple(listed.items()), tuple(tuple(case.items()) for case in cases or ()))
     expand(grid)
     return grid
 
 
-def parse_axes(assignments: list[str]) -> dict[str, Any]:
+def parse_axes(assignments: list[str]) -> dict[str, object]:
     """`--grid key=[1, 10]` or `--grid key=1,10`."""
     axes = {}
     for assignment in assignments:
@@ -107,12 +105,17 @@ def grid_as_json(grid: Grid) -> dict[str, Any]:
     return {"recipe": as_json(grid.recipe), "axes": axes, "cases": [dict(case) for case in grid.cases]}
 
 
-def find_grid(name_or_file: str, *, axes: Mapping[str, Any], changes: Mapping[str, Any]) -> Grid:
+def find_grid(name_or_file: str, *, axes: Mapping[str, object], changes: Mapping[str, object]) -> Grid:
     """A file's grid or a named recipe, with keys changed and axes added."""
     path = Path(name_or_file)
     known = read_grid(path) if path.suffix == ".toml" else Grid(find_recipe(name_or_file))
+    return vary_grid(known, axes=axes, changes=changes, name=name_or_file)
+
+
+def vary_grid(known: Grid, *, axes: Mapping[str, object], changes: Mapping[str, object], name: str) -> Grid:
+    """The grid with keys changed and axes added; one without any value to vary is refused."""
     old = grid_as_json(known)
     grid = make_grid(change_recipe(known.recipe, changes), {**old["axes"], **axes}, old["cases"])
     if not grid.axes and not grid.cases:
-        raise ValueError(f"{name_or_file} varies nothing: add [grid] to the file, or --grid key=1,10.")
+        raise ValueError(f"{name}: nothing to sweep. Add [grid] to the file, or --grid key=1,10.")
     return grid

@@ -1,7 +1,7 @@
-"""A user's own methods: a module that adds to the registries when it is imported.
+"""A user's own methods: a module that registers them when it is imported.
 
-    from hushrank.learners.named import LEARNERS
-    LEARNERS["mine"] = my_gradient
+    @hushrank.learner("mine")
+    def my_gradient(ranker, params, features, scores, ranking, is_clicked): ...
 
 Only `--plugin` (or Python) names such a module, never a recipe or a run's directory: reading a file that somebody sent
 must not run their code.

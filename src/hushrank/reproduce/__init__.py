@@ -1,0 +1,1 @@
+"""Published tables and figures, rerun, with a test for each claim."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from hushrank.files import Json, JsonObject
 
 FOLDER = Path(__file__).parent / "published"
 NEEDS = (  # beyond training FPDGD or PDGD without noise
@@ -96,7 +97,7 @@ def read_results(paths: Iterable[Path]) -> dict[str, PublishedResult]:
     return results
 
 
-def read_result(table: Mapping[str, Any], *, paper: str, at: str) -> PublishedResult:
+def read_result(table: JsonObject, *, paper: str, at: str) -> PublishedResult:
     check_keys(table, _RESULT, {"aliases": list, "note": str, "row": list}, at=at)
     names = (table["name"], *table.get("aliases", ()))
     if not all(map(_NAME.fullmatch, names)) or not table["name"].startswith(f"{paper}."):
@@ -109,12 +110,12 @@ def read_result(table: Mapping[str, Any], *, paper: str, at: str) -> PublishedRe
     rows = tuple(read_row(row, metric=table["metric"], at=at) for row in table.get("row", ()))
     check_unique([finding.id for finding in findings], at=at)
     check_unique([f"{row.metric} of {dict(sorted(row.cell.items()))}" for row in rows], at=at)
-    rest: dict[str, Any] = {key: table.get(key, "") for key in ("name", "shows", "metric", "note")}
+    rest: Json = {key: table.get(key, "") for key in ("name", "shows", "metric", "note")}
     rest |= {key: tuple(table.get(key, ())) for key in ("aliases", "data", "needs")}
     return PublishedResult(paper=paper, rows=rows, findings=findings, **rest)
 
 
-def read_row(table: Mapping[str, Any], *, metric: str, at: str) -> PublishedRow:
+def read_row(table: JsonObject, *, metric: str, at: str) -> PublishedRow:
     """`published`, perhaps `where` and `metric`; every other key names the cell."""
     cell = {key: value for key, value in table.items() if key not in ("published", "where", "metric")}
     named = dict.fromkeys(filter(_CELL_KEY.fullmatch, cell), (str, int, float))
@@ -122,9 +123,7 @@ def read_row(table: Mapping[str, Any], *, metric: str, at: str) -> PublishedRow:
     return PublishedRow(cell, float(table["published"]), table.get("where"), table.get("metric", metric))
 
 
-def check_keys(
-    table: Mapping[str, Any], required: Mapping[str, Any], optional: Mapping[str, Any] | None = None, *, at: str
-) -> None:
+def check_keys(table: JsonObject, required: JsonObject, optional: JsonObject | None = None, *, at: str) -> None:
     """Refuse unknown keys, missing keys and values that are of another kind or not finite."""
     kinds = {**required, **(optional or {})}
     if unknown := table.keys() - kinds.keys():

@@ -11,17 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hushrank.data.catalog import CATALOG
 from hushrank.federation.keys import population_of
-from hushrank.files import write_json
+from hushrank.files import Json, JsonObject, write_json
 from hushrank.recipes.checks import OF_OFFLINE
 from hushrank.recipes.options import list_options
 from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
-from hushrank.report.index import write_index
-from hushrank.report.reproduction import write_reproduction
-from hushrank.report.summary import from_directory
+from hushrank.reports.index import write_index
+from hushrank.reports.reproduction import write_reproduction
+from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
@@ -49,7 +48,7 @@ class ReproduceOptions:
     out: Path = Path("runs/reproduce")
     data: Path | None = None  # real data; None: stand-ins
     scale: ReproductionSize = ReproductionSize()  # noqa: RUF009 - frozen
-    changes: Mapping[str, Any] | None = None  # recipe keys to change in every trial
+    changes: Mapping[str, object] | None = None  # recipe keys to change in every trial
     fresh: bool = False  # begin again instead of continuing
 
 
@@ -86,7 +85,7 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
 
 
-def change_trial(trial: Trial, changes: Mapping[str, Any]) -> Recipe:
+def change_trial(trial: Trial, changes: Mapping[str, object]) -> Recipe:
     """A baseline trained on labels takes what it knows of, and leaves what is about clicks."""
     of_clicks = {*KEYS, *list_options()} - set(OF_OFFLINE) if trial.recipe.is_offline else set()
     return change_recipe(trial.recipe, {key: value for key, value in changes.items() if key not in of_clicks})
@@ -116,7 +115,7 @@ def trial_label(trial: Trial) -> str:
     return " ".join(str(value) for value in trial.cell.values())
 
 
-def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) -> dict[str, Any]:
+def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) -> Json:
     """Run what has not been run; the result as JSON, also in the directory's result.json and report.html."""
     began = time.monotonic()
     jobs = prepared.jobs
@@ -142,7 +141,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     return found
 
 
-def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> dict[str, Any]:
+def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> Json:
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
     return {
@@ -169,7 +168,7 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
     }
 
 
-def make_results(prepared: Prepared, outcome: Trials) -> dict[str, Any]:
+def make_results(prepared: Prepared, outcome: Trials) -> Json:
     """Rows and findings, from the trials or by computing them."""
     if prepared.reproduction.compute is None:
         findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
@@ -199,9 +198,9 @@ def number_of(name: str) -> str:
     return f"{word.capitalize()} {number}"
 
 
-def make_rows(prepared: Prepared, outcome: Trials) -> list[dict[str, Any]]:
+def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
     """Ours, each beside the published number of the same cell; then the published numbers that we have not run."""
-    result, rows = prepared.result, list[dict[str, Any]]()
+    result, rows = prepared.result, list[Json]()
     used: set[int] = set()
     real = {choice.label: choice.name for choice in prepared.data}
     for trial in outcome.finished:
@@ -229,7 +228,7 @@ def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) 
     return f"needs {', '.join(prepared.result.needs)}" if prepared.reproduction.left_out else "not a trial of ours"
 
 
-def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[str, Any]:
+def beside(metric: JsonObject | None, published: float | None) -> Json:
     ours = None if metric is None else metric["mean"]
     return {
         "ours": ours,
@@ -240,7 +239,7 @@ def beside(metric: Mapping[str, Any] | None, published: float | None) -> dict[st
     }
 
 
-def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> dict[str, Any]:
+def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     """One claim with its verdict."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     if claim.id not in reproduction.findings:
@@ -252,12 +251,12 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> dict[str
     return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
 
 
-def list_results(*, cores: int | None = None) -> list[dict[str, Any]]:
+def list_results(*, cores: int | None = None) -> list[Json]:
     """Every published result: what it shows, what it needs, and how long it would take here."""
     return [describe_result(result, cores or os.cpu_count() or 1) for result in published_results().values()]
 
 
-def describe_result(result: PublishedResult, cores: int) -> dict[str, Any]:
+def describe_result(result: PublishedResult, cores: int) -> Json:
     reproduction = REPRODUCTIONS.get(result.name)
     return {
         "name": result.name,
@@ -285,12 +284,12 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
     return total / cores
 
 
-def index_lines(out: Path) -> list[dict[str, Any]]:
+def index_lines(out: Path) -> list[Json]:
     """A line per published result, with what was found where it has been rerun."""
     return [index_line(result, out) for result in published_results().values()]
 
 
-def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
+def index_line(result: PublishedResult, out: Path) -> Json:
     line = {
         "name": result.name,
         "paper": result.paper,
@@ -324,22 +323,22 @@ def index_line(result: PublishedResult, out: Path) -> dict[str, Any]:
     }
 
 
-def best_first(found: Mapping[str, Any]) -> tuple[Any, ...]:
+def best_first(found: JsonObject) -> tuple[bool, bool, bool, str]:
     """Of several variants the index shows one: nothing changed, whole, on real data, the last."""
-    return not found["changes"], not found["quick"], not found["data"]["is_stand_in"], found["when"]
+    return not found["changes"], not found["quick"], not found["data"]["is_stand_in"], str(found["when"])
 
 
-def changed_text(found: Mapping[str, Any]) -> str:
+def changed_text(found: JsonObject) -> str:
     return ", ".join(f"{key}={value}" for key, value in found["changes"].items())
 
 
-def read_found(directory: Path) -> dict[str, Any] | None:
+def read_found(directory: Path) -> Json | None:
     """What a reproduction wrote; None where it has not run."""
     path = directory / "result.json"
     if not path.is_file():
         return None
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
     check_format(directory, found.get("format", FORMAT), FORMAT)

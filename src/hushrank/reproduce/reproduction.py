@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import find_folds
 from hushrank.data.load import find_ignoring_case
+from hushrank.files import Json, JsonObject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reproduce.verdicts import Cell, Trials, Verdict
 
@@ -56,7 +56,7 @@ class ReproductionSize:
     repeats: int | None = None  # default: five, as published; two when quick
     seed: int = 0
 
-    def shared(self, data: DataChoice) -> dict[str, Any]:
+    def shared(self, data: DataChoice) -> Json:
         """Recipe keys of every trial: the papers' three users, every fold, five repeats; quick: two of each."""
         quick = {"folds": tuple(range(1, min(data.n_folds, 2) + 1)), "repeats": 2} if self.quick else {"repeats": 5}
         wanted = {} if self.repeats is None else {"repeats": self.repeats}
@@ -79,11 +79,11 @@ class Reproduction:
     trials: Callable[[DataChoice, ReproductionSize], list[Trial]] = lambda _data, _scale: []
     findings: Mapping[str, Callable[[Trials], Verdict]] = field(default_factory=dict)  # by the claim's id
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
-    compute: Callable[[], Mapping[str, Any]] | None = None  # {"rows", "findings"} of a table that needs no training
+    compute: Callable[[], JsonObject] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
 
 
-def make_trial(data: DataChoice, scale: ReproductionSize, name: str, cell: Cell, **changes: Any) -> Trial:
+def make_trial(data: DataChoice, scale: ReproductionSize, name: str, cell: Cell, **changes: object) -> Trial:
     """A named recipe on this data, with changes; `cell` in the words of the published rows."""
     source = data.source
     if scale.quick and data.is_stand_in and data.is_large:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
+from hushrank.files import JsonObject
 from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
 
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
 LEVEL = 0.05
-Cell = Mapping[str, Any]  # what is special about a trial: {"data": "mq2007", "method": "fpdgd", "n_clients": 10}
+Cell = JsonObject  # what is special about a trial: {"data": "mq2007", "method": "fpdgd", "n_clients": 10}
 Values = Mapping[tuple[int, int], float]  # {(fold, repeat): value}
 
 
@@ -23,19 +23,17 @@ class Finished:
 
     cell: Cell
     directory: Path
-    result: Mapping[str, Any]  # the run's JSON
+    result: JsonObject  # the run's JSON
 
     @property
     def users(self) -> tuple[str, ...]:
         clicks = self.result["recipe"]["clicks"]
         return (clicks,) if isinstance(clicks, str) else tuple(clicks)
 
-    def metric(self, user: str, name: str) -> Mapping[str, Any]:
+    def metric(self, user: str, name: str) -> JsonObject:
         """{"mean", "std", "values"} of one user."""
         metrics = self.result["metrics"]
-        found: Mapping[str, Any] = (metrics if isinstance(self.result["recipe"]["clicks"], str) else metrics[user])[
-            name
-        ]
+        found: JsonObject = (metrics if isinstance(self.result["recipe"]["clicks"], str) else metrics[user])[name]
         return found
 
     def values(self, user: str, name: str = OFFLINE) -> Values:
@@ -92,7 +90,7 @@ class Trials:
             raise NotHere(f"Not run on {' or '.join(names)}.")
         return found
 
-    def find(self, **cell: Any) -> Finished:
+    def find(self, **cell: object) -> Finished:
         """The one trial whose cell has these entries."""
         (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in cell.items()))
         return found

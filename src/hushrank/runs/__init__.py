@@ -1,0 +1,1 @@
+"""Recipes carried out: directories that can be resumed, results, sweeps."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import ClickLog, write_click_log
 from hushrank.data.load import load_dataset
+from hushrank.files import Json
 from hushrank.learners.logged import log_propensities
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.named import read_ranker
@@ -31,7 +31,7 @@ _PURPOSES = (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP)
 class LogRequest:
     """Whose searches are logged, and which ranker they see."""
 
-    data: str  # a shape, a catalogue name or a directory
+    data: str  # a synthetic set, a public set or a directory
     clicks: str = "navigational"
     n_impressions: int = 20_000
     n_clients: int = 100
@@ -48,7 +48,7 @@ def make_log(
     *,
     tell: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Simulate, write `out`, and say in numbers what it holds; `progress` hears the number of impressions made."""
     _check_request(request, out)
     dataset, scores = _load_scored(request, tell=tell)
@@ -143,7 +143,7 @@ def _check_request(request: LogRequest, out: Path) -> None:
         raise FileNotFoundError(f"{out.parent} is no directory. Make it first, or name another place.")
 
 
-def _describe_log(log: ClickLog, request: LogRequest, dataset: Dataset) -> dict[str, Any]:
+def _describe_log(log: ClickLog, request: LogRequest, dataset: Dataset) -> Json:
     """Counts only."""
     return {
         "data": dataset.name,

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from hushrank.files import sweep_unfinished, write_json
+from hushrank.files import Json, sweep_unfinished, write_json
 from hushrank.locks import lock_directory
 from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
 
@@ -53,7 +53,7 @@ def read_recipe_file(directory: Path) -> Recipe | None:
     """The recipe of a run's directory; None where there is none."""
     path = directory / "recipe.json"
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        values: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -62,7 +62,7 @@ def read_recipe_file(directory: Path) -> Recipe | None:
     return recipe_from_json(values)
 
 
-def check_format(directory: Path, written: Any, known: int) -> None:
+def check_format(directory: Path, written: object, known: int) -> None:
     if not isinstance(written, int) or written > known:
         raise ValueError(
             f"{directory} was written by a newer hushrank (format {written}, this one reads {known}). "
@@ -79,7 +79,7 @@ def locked(directory: Path) -> AbstractContextManager[None]:
 class Spent:
     """Processor and wall seconds over all the processes that worked on a run."""
 
-    def __init__(self, directory: Path, *, clock: Any, processor: Any) -> None:
+    def __init__(self, directory: Path, *, clock: Callable[[], float], processor: Callable[[], float]) -> None:
         self._path, self._clock, self._processor = directory / "spent.json", clock, processor
         self._start = (clock(), processor())
         try:

@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hushrank.files import JsonObject
 from hushrank.recipes.recipe import Recipe, as_json
+from hushrank.runs.run import RunOptions, run_recipe
 
 _PATIENCE = 20.0  # seconds that a process has to save its checkpoint after Ctrl-C
 
@@ -50,12 +51,15 @@ class PoolOptions:
 
     n_processes: int | None = None  # default: one per processor
     plugins: tuple[str, ...] = ()
-    run: Mapping[str, Any] | None = None  # of each run: device, engine, memory_limit, checkpoint_seconds
+    run: JsonObject | None = None  # of each run: device, engine, memory_limit, checkpoint_seconds
     hear: Callable[[Step], None] = lambda _: None  # called from any thread, one at a time
+    in_process: bool = False  # one after another in this process, where methods that Python code registered are known
 
 
 def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
     """Carry out the jobs that are not finished yet; for each its error, None when it is finished."""
+    if options.in_process:
+        return [run_here(number, job, options) for number, job in enumerate(jobs)]
     pool = _Pool(jobs, options)
     processes = (os.cpu_count() or 1) if options.n_processes is None else options.n_processes
     if processes < 1:
@@ -73,6 +77,25 @@ def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
                 pool.kill()  # those that do not stop, or all of them when Ctrl-C comes twice
             raise
     return pool.errors
+
+
+def run_here(number: int, job: Job, options: PoolOptions) -> str | None:
+    """One job in this process; its error, None when it is finished."""
+    error = None
+    try:
+        if not job.is_finished:
+            options.hear(Step(number, 0.0))
+            run_recipe(job.recipe, RunOptions(out=job.directory, resume=True, **(options.run or {})))
+    except Exception as failure:
+        error = describe_failure(failure)
+    options.hear(Step(number, 1.0 if error is None else 0.0, is_over=True, error=error))
+    return error
+
+
+def describe_failure(error: Exception) -> str:
+    """One line; what hushrank did not raise itself is named as what it is."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
 
 
 class _Pool:

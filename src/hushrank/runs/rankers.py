@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hushrank.data.load import load_dataset
 from hushrank.data.trec import write_trec_run
+from hushrank.files import Json
 from hushrank.metrics.offline import VARIANTS, evaluate
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import named_ranker, read_ranker, write_ranker
-from hushrank.report.summary import from_directory
+from hushrank.reports.summary import from_directory
 from hushrank.runs.result import name_cell, read_rankers, spread
 from hushrank.types import Array, Dataset, QuerySet
 
@@ -29,7 +29,7 @@ class Trained:
     params: Array
 
 
-def find_rankers(path: Path) -> tuple[list[Trained], dict[str, Any]]:
+def find_rankers(path: Path) -> tuple[list[Trained], Json]:
     """Every ranker of a run's directory, or the one of an exported file; and the data that they were trained with."""
     if not path.is_dir():
         ranker, params, origin = read_ranker(path)
@@ -43,14 +43,14 @@ def find_rankers(path: Path) -> tuple[list[Trained], dict[str, Any]]:
     return rankers, {**data, "source": recipe["data"]}
 
 
-def read_result(run: Path) -> dict[str, Any]:
+def read_result(run: Path) -> Json:
     """A finished run's JSON."""
     from_directory(run)  # refuses what is not a finished run
-    result: dict[str, Any] = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    result: Json = json.loads((run / "result.json").read_text(encoding="utf-8"))
     return result
 
 
-def refuse_trees(run: Path, result: dict[str, Any]) -> None:
+def refuse_trees(run: Path, result: Json) -> None:
     """A run keeps the parameters of its rankers, and trees have none."""
     if result["recipe"]["recipe"] == "lambdamart":
         raise ValueError(
@@ -60,24 +60,32 @@ def refuse_trees(run: Path, result: dict[str, Any]) -> None:
 
 
 def load_for(
-    path: Path, *, data: str | None, normalise: str | None, keep_document_ids: bool = False
+    path: Path, *, data: str | Dataset | None, normalise: str | None, keep_document_ids: bool = False
 ) -> tuple[list[Trained], Dataset]:
     """The rankers, and the data named or else the data that they were trained with; normalised as they know it."""
     rankers, about = find_rankers(path)
     source = data or about.get("source")
     if source is None:
         raise ValueError(f"{path} does not say which data to use: add --data.")
-    dataset = load_dataset(source, normalise=normalise or about.get("normalise"), keep_document_ids=keep_document_ids)
+    method = normalise or about.get("normalise")
+    if isinstance(source, Dataset):
+        dataset = source
+    else:
+        dataset = load_dataset(source, normalise=method, keep_document_ids=keep_document_ids)
     if dataset.name != about.get("name"):  # Why: on other data no query was trained on, so every fold may be used
         rankers = [replace(trained, fold=None) for trained in rankers]
     return rankers, dataset
 
 
-def evaluate_on(
-    rankers: list[Trained], dataset: Dataset, *, split: str = "test", fold: int | None = None
-) -> dict[str, Any]:
+def check_split(split: str) -> None:
+    """Refuse what is no part of a fold."""
+    if split not in ("train", "vali", "test"):
+        raise ValueError(f"split is {split!r}, must be train, vali or test.")
+
+
+def evaluate_on(rankers: list[Trained], dataset: Dataset, *, split: str = "test", fold: int | None = None) -> Json:
     """Each measure over the rankers: on its own fold of the data it was trained with, on every fold of other data."""
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[Json]] = {}
     skipped, counted = 0, 0
     for trained, number, queries in pair_rankers(rankers, dataset, split=split, fold=fold):
         found = evaluate(queries, trained.ranker.score(trained.params, queries.features))
@@ -113,7 +121,7 @@ def pair_rankers(
 
 
 def choose_ranker(
-    run: Path, result: dict[str, Any], *, user: str | None, fold: int | None, repeat: int | None
+    run: Path, result: Json, *, user: str | None, fold: int | None, repeat: int | None
 ) -> tuple[str, int, int, float]:
     """(user, fold, repeat, validation nDCG@10) of the best on validation that fits the wishes; never by test."""
     clicks = result["recipe"]["clicks"]
@@ -145,7 +153,7 @@ def rank_for_trec(rankers: list[Trained], dataset: Dataset, path: Path, *, split
     write_trec_run(path, queries, scores, tag=f"hushrank-{trained.name}")
 
 
-def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, repeat: int | None) -> dict[str, Any]:
+def export_ranker(run: Path, path: Path, *, user: str | None, fold: int | None, repeat: int | None) -> Json:
     """Write one of the run's rankers; what it is."""
     result = read_result(run)
     refuse_trees(run, result)

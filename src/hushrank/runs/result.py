@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save
@@ -18,7 +17,7 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.federation.cohort import count_lost
-from hushrank.files import write_bytes, write_text
+from hushrank.files import Json, write_bytes, write_text
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
@@ -34,7 +33,7 @@ _CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # 
 
 def summarise(
     recipe: Recipe, setting: Setting, results: list[CellResult], *, device: str, spent: dict[str, float]
-) -> dict[str, Any]:
+) -> Json:
     """The run's JSON, `metrics[name]` for one user and `metrics[user][name]` for a list of users."""
     by_user = {user: user_metrics(setting, [r for r in results if r.user == user]) for user in recipe.users}
     skipped = sum(count_skipped(setting, fold) for fold in range(len(setting.dataset.folds)))
@@ -64,9 +63,9 @@ def summarise(
     }
 
 
-def user_metrics(setting: Setting, results: list[CellResult]) -> dict[str, Any]:
+def user_metrics(setting: Setting, results: list[CellResult]) -> Json:
     """Every metric of one user over folds and repeats."""
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[Json]] = {}
     for result in results:
         for name, value in cell_metrics(setting, result).items():
             rows.setdefault(name, []).append({"fold": result.fold, "repeat": result.repeat, "value": value})
@@ -108,7 +107,7 @@ def user_experience(setting: Setting, result: CellResult, fold: Fold) -> dict[st
     }
 
 
-def spread(values: list[dict[str, Any]]) -> dict[str, Any]:
+def spread(values: list[Json]) -> Json:
     numbers = [row["value"] for row in values]
     return {"mean": fmean(numbers), "std": stdev(numbers) if len(numbers) > 1 else None, "values": values}
 
@@ -144,7 +143,7 @@ def write_curves(path: Path, results: list[CellResult]) -> None:
     write_text(path, "".join(json.dumps(row) + "\n" for result in results for row in curve_rows(result)))
 
 
-def curve_rows(result: CellResult) -> Iterator[dict[str, Any]]:
+def curve_rows(result: CellResult) -> Iterator[Json]:
     """Offline quality at each look; online quality as the mean since the look before."""
     who = {"click": result.user, "fold": result.fold, "repeat": result.repeat}
     total = np.concatenate([[0], np.cumsum(result.searches)])

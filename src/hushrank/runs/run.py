@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hushrank.data.source import digest_file
-from hushrank.engine.device import choose_platform, describe_platform
-from hushrank.engine.plan import make_plans
+from hushrank.engine.device import describe_platform
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import CellResult, News, Options, count_workers, name_engine, simulate
-from hushrank.files import write_bytes, write_json
+from hushrank.engine.simulate import CellResult, News, Options, prepare, simulate
+from hushrank.files import Json, write_bytes, write_json
 from hushrank.recipes.recipe import Recipe, hash_recipe
 from hushrank.recipes.resolve import resolve
-from hushrank.report.page import write_report
-from hushrank.report.summary import from_directory
+from hushrank.reports.page import write_report
+from hushrank.reports.summary import from_directory
 from hushrank.runs.baseline import train_baseline
 from hushrank.runs.directory import Spent, default_directory, locked, make_directory, refuse_existing
 from hushrank.runs.environment import describe_environment
@@ -29,7 +27,7 @@ START = "start.safetensors"  # in a run's directory: the ranker given with --fro
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a recipe is carried out; nothing here changes a bit of the result, device, engine and start apart."""
+    """How a recipe is carried out; nothing here but device, engine and start affects the result."""
 
     out: Path | None = None  # default: runs/<recipe>-<time>-<hash>
     resume: bool = False
@@ -50,7 +48,7 @@ class Run:
     """A finished run."""
 
     directory: Path
-    result: dict[str, Any]
+    result: Json
 
 
 def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
@@ -63,9 +61,7 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     setting = resolve(recipe, tell=options.tell, start=start)
     if recipe.log is not None and not recipe.is_central:
         recipe = replace(recipe, n_clients=setting.method.population.n_clients)
-    platform = choose_platform(options.device)
-    count_workers(setting, make_plans(setting, platform=platform), engine_options(options))  # both refuse what cannot
-    name_engine(setting, engine_options(options), platform)  # be before anything is written
+    platform = prepare(setting, engine_options(options)).platform  # refuses what cannot be done here
     make_directory(out, recipe)
     with locked(out):
         if start is not None and not (out / START).exists():

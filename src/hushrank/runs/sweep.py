@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from hushrank.files import sweep_unfinished, write_json
+from hushrank.files import Json, JsonObject, sweep_unfinished, write_json
 from hushrank.recipes.grid import Grid, GridPoint, expand, grid_as_json, make_grid
 from hushrank.recipes.recipe import recipe_from_json
-from hushrank.report.sweep import write_sweep
+from hushrank.reports.sweep import write_sweep
 from hushrank.runs.directory import check_format, locked
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 from hushrank.runs.result import spread
@@ -42,7 +41,7 @@ def default_directory(grid: Grid) -> Path:
     return Path("runs") / f"sweep-{grid.recipe.recipe}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
-def run_sweep(grid: Grid, options: SweepOptions) -> tuple[Path, dict[str, Any]]:
+def run_sweep(grid: Grid, options: SweepOptions) -> tuple[Path, Json]:
     """Carry out what is not finished; the directory, and the table (also in its table.json and report.html)."""
     if options.select not in (*SELECTIONS, None):
         raise ValueError(f"--select is {options.select!r}, must be one of {', '.join(SELECTIONS)}.")
@@ -73,7 +72,7 @@ def begin(out: Path, grid: Grid, select: str) -> None:
 def read_grid_file(out: Path) -> Grid | None:
     """The grid of a sweep's directory; None where there is none."""
     values = read_definition(out)
-    return values and make_grid(recipe_from_json(values["recipe"]), values["axes"], values["cases"])
+    return None if values is None else make_grid(recipe_from_json(values["recipe"]), values["axes"], values["cases"])
 
 
 def read_selection(out: Path) -> str:
@@ -81,10 +80,10 @@ def read_selection(out: Path) -> str:
     return str((read_definition(out) or {}).get("select", "none"))
 
 
-def read_definition(out: Path) -> Any:
+def read_definition(out: Path) -> Json | None:
     path = out / "grid.json"
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        values: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -95,7 +94,7 @@ def read_definition(out: Path) -> Any:
 
 def make_table(
     name: str, grid: Grid, points: list[GridPoint], jobs: list[Job], errors: list[str | None], *, select: str
-) -> dict[str, Any]:
+) -> Json:
     """What every run found, and what was chosen. Nothing here depends on when or how often the sweep was stopped."""
     results = [json.loads((job.directory / "result.json").read_text()) if job.is_finished else None for job in jobs]
     values = [metric_values(result) if result is not None else None for result in results]
@@ -126,26 +125,26 @@ def make_table(
     }
 
 
-Values = Mapping[str, list[dict[str, Any]]]  # {metric: [{"fold", "repeat", "value"}]}
+Values = Mapping[str, list[Json]]  # {metric: [{"fold", "repeat", "value"}]}
 
 
-def metric_values(result: Mapping[str, Any]) -> dict[str, Values]:
+def metric_values(result: JsonObject) -> dict[str, Values]:
     """{user: {metric: values}} of a run's JSON."""
     clicks, metrics = result["recipe"]["clicks"], result["metrics"]
     by_user = {clicks: metrics} if isinstance(clicks, str) else metrics
     return {user: {name: named[name]["values"] for name in _METRICS} for user, named in by_user.items()}
 
 
-def shorten(named: Values) -> dict[str, Any]:
+def shorten(named: Values) -> Json:
     """Mean, spread and number, without the single values."""
     return {name: {**_without_values(spread(values)), "n": len(values)} for name, values in named.items()}
 
 
-def _without_values(metric: dict[str, Any]) -> dict[str, Any]:
+def _without_values(metric: Json) -> Json:
     return {key: metric[key] for key in ("mean", "std")}
 
 
-def choose_on_validation(known: Mapping[str, Mapping[str, Values]], *, pooled: bool = False) -> dict[str, Any]:
+def choose_on_validation(known: Mapping[str, Mapping[str, Values]], *, pooled: bool = False) -> Json:
     """{user: what was chosen in each fold, and its metrics over all folds}."""
     users = list(dict.fromkeys(user for found in known.values() for user in found))
     return {
@@ -154,10 +153,10 @@ def choose_on_validation(known: Mapping[str, Mapping[str, Values]], *, pooled: b
     }
 
 
-def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> dict[str, Any]:
+def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> Json:
     """The best run in each fold (pooled: over all folds) by its mean on validation queries; the first of equals."""
     folds = sorted({row["fold"] for found in known.values() for row in found["vali/nDCG@10"]})
-    chosen, metrics = [], {name: list[dict[str, Any]]() for name in _METRICS}
+    chosen, metrics = [], {name: list[Json]() for name in _METRICS}
     for fold in folds:
         judged = folds if pooled else [fold]
         by_label = {label: mean_in(found["vali/nDCG@10"], judged) for label, found in known.items()}
@@ -169,7 +168,7 @@ def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> dict[str
     return {"folds": chosen, **{name: spread(values) for name, values in metrics.items()}}
 
 
-def mean_in(values: list[dict[str, Any]], folds: list[int]) -> float:
+def mean_in(values: list[Json], folds: list[int]) -> float:
     """Over the repeats of these folds; a run that lacks one of them cannot be chosen."""
     found = [row["value"] for row in values if row["fold"] in folds]
     return fmean(found) if {row["fold"] for row in values} >= set(folds) else float("-inf")

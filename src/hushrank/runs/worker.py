@@ -15,12 +15,14 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from hushrank.engine.simulate import News
+from hushrank.files import Json
 from hushrank.locks import Busy
 from hushrank.recipes.plugin import load_plugins
 from hushrank.recipes.recipe import Recipe, recipe_from_json
+from hushrank.runs.pool import describe_failure
 from hushrank.runs.run import RunOptions, run_recipe
 
 _PATIENCE = 30  # seconds
@@ -31,23 +33,23 @@ def main(plugins: Sequence[str]) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # Why: what a plugin prints must not end up among the answers
     load_plugins(plugins)
-    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    jobs: queue.Queue[Json] = queue.Queue()
     threading.Thread(target=listen, args=(sys.stdin, jobs), daemon=True).start()
     while True:
         carry_out(jobs.get(), answers)
 
 
-def listen(lines: TextIO, jobs: queue.Queue[dict[str, Any]]) -> None:
+def listen(lines: TextIO, jobs: queue.Queue[Json]) -> None:
     for line in lines:
         jobs.put(json.loads(line))
     os._exit(1)  # Why: nobody waits for the result any more, and a run can be left at any moment
 
 
-def carry_out(job: dict[str, Any], answers: TextIO) -> None:
+def carry_out(job: Json, answers: TextIO) -> None:
     heard: dict[int, News] = {}
     lock = threading.Lock()
 
-    def say(**words: Any) -> None:
+    def say(**words: object) -> None:
         with lock:
             print(json.dumps({"number": job["number"], **words}), file=answers, flush=True)
 
@@ -62,8 +64,7 @@ def carry_out(job: dict[str, Any], answers: TextIO) -> None:
         run_when_free(recipe_from_json(job["recipe"]), options)
         say(error=None)
     except Exception as error:
-        text = " ".join(str(error).split())
-        say(error=text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}")
+        say(error=describe_failure(error))
 
 
 def run_when_free(recipe: Recipe, options: RunOptions) -> None:

@@ -40,7 +40,9 @@ def describe_api() -> Json:
             protocol.RANKER: {"get": _ranker()},
             protocol.UPDATE: {"put": _update()},
             protocol.LEAVE: {
-                "post": _for_clients("Leave for good; again is no mistake", _object(left={"const": True}))
+                "post": _for_clients(
+                    "Leave permanently; repeating the request is harmless", _object(left={"const": True})
+                )
             },
             protocol.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
             protocol.METRICS: {"get": _metrics()},

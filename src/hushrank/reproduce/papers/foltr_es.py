@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+from hushrank.files import Json
 from hushrank.metrics.significance import paired_t_test
 from hushrank.reproduce.papers.foltr_es_table2 import make_table
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
@@ -34,24 +35,20 @@ RANKERS = ("linear", "mlp")
 _EARLY = 0.1  # share of the interactions that counts as "early"
 _LITTLE = 0.01  # MaxRR that counts as "little"; Why: a printed table shows three digits
 _WITHIN = 0.05  # the paper's own word about Figure 2
-_OPEN: dict[str, Any] = {"privacy": "none"}  # nothing is privatised
+_OPEN: Json = {"privacy": "none"}  # nothing is privatised
 
 
 def rounds_for(scale: ReproductionSize, *, n_clients: int = 2000, interactions: int = 4) -> int:
     return INTERACTIONS // (10 if scale.quick else 1) // (n_clients * interactions)
 
 
-def evolve(
-    data: DataChoice, scale: ReproductionSize, cell: dict[str, Any], *, interactions: int = 4, **changes: Any
-) -> Trial:
+def evolve(data: DataChoice, scale: ReproductionSize, cell: Cell, *, interactions: int = 4, **changes: Any) -> Trial:
     rounds = rounds_for(scale, n_clients=changes.get("n_clients", 2000), interactions=interactions)
     looks = {"eval_every": max(1, rounds // 20)}
     return make_trial(data, scale, "foltr-es", cell, rounds=rounds, interactions=interactions, **looks, **changes)
 
 
-def compare(
-    outcome: Trials, ours: dict[str, Any], theirs: dict[str, Any], *, share: float = 1.0, users: Sequence[str] = ()
-) -> list[Pair]:
+def compare(outcome: Trials, ours: Cell, theirs: Cell, *, share: float = 1.0, users: Sequence[str] = ()) -> list[Pair]:
     """Two trials on validation queries after a share of their interactions, for every user (or only some)."""
 
     def pairs(data: str, user: str) -> list[Pair]:
@@ -64,7 +61,7 @@ def compare(
     return for_every_user(outcome, pairs)
 
 
-def _word(cell: dict[str, Any]) -> str:
+def _word(cell: Cell) -> str:
     return " ".join(f"{key}={value}" for key, value in cell.items())
 
 
@@ -233,7 +230,7 @@ def best_baseline_reached_informational(outcome: Trials) -> Verdict:
     return Verdict(holds, None, f"Ours beside the better baseline, lower by less than {_LITTLE:g}: {'; '.join(words)}.")
 
 
-def means(outcome: Trials, ours: dict[str, Any], theirs: dict[str, Any]) -> list[tuple[str, float, float]]:
+def means(outcome: Trials, ours: Cell, theirs: Cell) -> list[tuple[str, float, float]]:
     """(cell, mean of ours, mean of theirs) over every data set, user and split."""
     return [
         (

@@ -6,9 +6,9 @@ Nothing is drawn: every placement of grades in a list is taken, so the numbers a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from hushrank.clicks.named import cascade_user
+from hushrank.files import Json
 from hushrank.metrics.max_rr import max_rr_distribution
 from hushrank.privacy.enumeration import empirical_epsilon, enumerate_grades
 from hushrank.privacy.randomised_response import epsilon_bound
@@ -23,7 +23,7 @@ CLOSE, FAR = 0.9, 0.75  # Why: shares of the bound; the paper says "close" and "
 Epsilons = Mapping[tuple[str, float], float]  # {(clicks, p): epsilon}
 
 
-def make_table(*, length: int = PUBLISHED_LENGTH) -> dict[str, Any]:
+def make_table(*, length: int = PUBLISHED_LENGTH) -> Json:
     """The table as JSON, for lists of `length` documents; published numbers exist for five."""
     published = find_result(NAME)
     cells = [(str(row.cell["clicks"]), float(row.cell["p"])) for row in published.rows]
@@ -50,7 +50,7 @@ def measure_epsilons(cells: list[tuple[str, float]], *, length: int) -> Epsilons
     return {(clicks, p): empirical_epsilon(rewards[clicks], p=p) for clicks, p in cells}
 
 
-def _judge(id: str, claim: str, where: str, ours: Epsilons, length: int) -> dict[str, Any]:
+def _judge(id: str, claim: str, where: str, ours: Epsilons, length: int) -> Json:
     verdict = FINDINGS[id](ours, length)
     return {
         "id": id,

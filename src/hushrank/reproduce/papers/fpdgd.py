@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 from hushrank.privacy.named import PAPER_SETTINGS, published_sensitivity
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
 from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
+    Cell,
     Pair,
     Trials,
     Values,
@@ -38,7 +38,7 @@ def protocol(data: DataChoice, scale: ReproductionSize) -> tuple[int, int]:
     return (b, updates // 10) if scale.quick else (b, updates)
 
 
-def noisy(data: DataChoice, scale: ReproductionSize, epsilon: float, cell: dict[str, Any], **changes: Any) -> Trial:
+def noisy(data: DataChoice, scale: ReproductionSize, epsilon: float, cell: Cell, **changes: object) -> Trial:
     about = {"privacy": "paper", "epsilon": epsilon, "sensitivity": published_sensitivity(epsilon)}
     return make_trial(data, scale, "fpdgd", {**about, **cell}, privacy="paper", epsilon=epsilon, **changes)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from statistics import fmean, stdev
 from typing import Any
 
+from hushrank.files import Json
 from hushrank.reproduce.papers.foltr_es import RANKERS, TEST, TRAIN, evolve, rounds_for
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
 from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
+    Cell,
     Finished,
     Pair,
     Trials,
@@ -28,14 +30,14 @@ _BATCH = 8000
 _LITTLE = 0.01
 _UNSTABLE = 1.5  # how many times as much repeats must differ to be called unstable
 _SMALL, _MSLR, _YAHOO = ("mq2007", "mq2008"), ("mslr",), ("yahoo",)
-_OPEN: dict[str, Any] = {"privacy": "none"}
+_OPEN: Json = {"privacy": "none"}
 
 
 def users_pairs(
     outcome: Trials,
     names: tuple[str, ...],
-    ours: dict[str, Any],
-    theirs: dict[str, Any],
+    ours: Cell,
+    theirs: Cell,
     *,
     metric: str = OFFLINE,
     users: tuple[str, ...] = ("perfect", "navigational", "informational"),
@@ -52,7 +54,7 @@ def users_pairs(
     ]
 
 
-def _words(cell: dict[str, Any]) -> str:
+def _words(cell: Cell) -> str:
     return " ".join(f"{key}={value}" for key, value in sorted(cell.items()))
 
 

@@ -1,0 +1,110 @@
+"""Paired comparison of runs with the first one, where folds and repeats match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hushrank.look.numbers import format_p, format_signed, spread_decimals
+from hushrank.metrics.significance import Comparison, bonferroni, paired_t_test
+from hushrank.reports.markup import TableCell, paragraph, table
+from hushrank.reports.summary import RunSummary
+from hushrank.reports.wording import OFFLINE, ONLINE, click_models, count_text, metric_text, some_of
+
+LEVEL = 0.05
+TESTED = (OFFLINE, ONLINE)  # Why not validation: it serves to choose settings, so a difference there proves nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One run against the first, under one click model, in one metric."""
+
+    label: str
+    click: str
+    metric: str
+    comparison: Comparison | None
+    reason: str  # why there is no comparison
+
+
+def find_differences(runs: Sequence[RunSummary], labels: Sequence[str], *, metric: str = OFFLINE) -> list[Difference]:
+    """Each later run against the first, under each click model that it has."""
+    return [
+        _difference(runs[0], run, label, click, metric)
+        for click in click_models(runs)
+        for run, label in zip(runs[1:], labels[1:], strict=True)
+        if metric in run.metrics.get(click, {})
+    ]
+
+
+def compare_with_first(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """HTML: a table of differences with their p values, corrected for all tests of the page, or why there is none."""
+    try:
+        found = [difference for metric in TESTED for difference in find_differences(runs, labels, metric=metric)]
+    except ImportError:
+        return paragraph("Not tested: this needs SciPy. Install it with: pip install 'hushrank[lab]'", style="empty")
+    tested = [(d, d.comparison) for d in found if d.comparison is not None]
+    adjusted = bonferroni([comparison.p for _, comparison in tested])
+    rows = [_row(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
+    parts = [paragraph(text, style="note") for text in _not_tested(found)]
+    if rows:
+        headings = [TableCell("run"), TableCell("user"), TableCell("measure"), *_HEADINGS, TableCell("verdict")]
+        shown = table(headings, rows, label="Differences", has_tools=True)
+        parts = [paragraph(_explain(labels[0], len(rows))), shown, *parts]
+    return "".join(parts)
+
+
+_HEADINGS = [TableCell(text, style="number") for text in ("difference", "95 % interval", "p", "p, corrected")]
+
+
+def _not_tested(found: Sequence[Difference]) -> list[str]:
+    """One sentence per reason."""
+    by_reason: dict[str, list[str]] = {}
+    for difference in found:
+        if difference.comparison is None:
+            by_reason.setdefault(difference.reason, []).append(f"{difference.label} ({difference.click})")
+    return [f"Not tested: {some_of(list(dict.fromkeys(names)))}. {reason}" for reason, names in by_reason.items()]
+
+
+def _explain(first: str, n: int) -> str:
+    tests = "one test" if n == 1 else f"all {count_text(n, 'test')} of this page"
+    return (
+        f"nDCG@10 on test queries and online, against {first}, fold by fold and repeat by repeat: two-tailed paired "
+        f"t-test, p corrected for {tests} (Bonferroni). Validation is not tested, since it serves to choose settings. "
+        "Repeats share their folds' queries, so read p as a guide."
+    )
+
+
+def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metric: str) -> Difference:
+    ours, theirs = run.metrics[click][metric], first.metrics.get(click, {}).get(metric)
+    if theirs is None:
+        return Difference(label, click, metric, None, "The first run does not have this user.")
+    ours_by = {(v.fold, v.repeat): v.value for v in ours.values}
+    theirs_by = {(v.fold, v.repeat): v.value for v in theirs.values}
+    if run.data.get("fingerprint") != first.data.get("fingerprint"):
+        return Difference(label, click, metric, None, "The first run used other data.")
+    if set(ours_by) != set(theirs_by):
+        return Difference(label, click, metric, None, "Its folds and repeats are not those of the first run.")
+    pairs = sorted(ours_by)
+    try:
+        found = paired_t_test([ours_by[pair] for pair in pairs], [theirs_by[pair] for pair in pairs])
+    except ValueError as error:
+        return Difference(label, click, metric, None, f"{str(error)[:1].upper()}{str(error)[1:]}")
+    return Difference(label, click, metric, found, "")
+
+
+def _row(difference: Difference, found: Comparison, adjusted: float) -> list[TableCell]:
+    low, high = found.interval
+    decimals = spread_decimals((high - low) / 2)
+    verdict = "no difference shown" if adjusted >= LEVEL else "higher" if found.mean_difference > 0 else "lower"
+    interval = f"{format_signed(low, decimals=decimals)} to {format_signed(high, decimals=decimals)}"
+    difference_text = format_signed(found.mean_difference, decimals=decimals)
+    return [
+        TableCell(difference.label),
+        TableCell(difference.click),
+        TableCell(metric_text(difference.metric)),
+        TableCell(difference_text, value=found.mean_difference, style="number"),
+        TableCell(interval, style="number"),
+        TableCell(format_p(found.p), value=found.p, style="number"),
+        TableCell(format_p(adjusted), value=adjusted, style="number"),
+        TableCell(verdict),
+    ]

@@ -1,0 +1,35 @@
+"""The published results that can be rerun, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hushrank.files import JsonObject
+from hushrank.look.numbers import format_seconds
+from hushrank.reports.terminal import Column, plain_table, rich_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_COLUMNS = (Column("name"), Column("shows"), Column("data"), Column("time here"), Column("quick"), Column("left out"))
+
+
+def list_table(results: Sequence[JsonObject]) -> Table:
+    return rich_table(_COLUMNS, [_row(result) for result in results])
+
+
+def list_text(results: Sequence[JsonObject]) -> str:
+    return plain_table(_COLUMNS, [_row(result) for result in results])
+
+
+def _row(result: JsonObject) -> list[str]:
+    can_run = result["can_run"]
+    times = [f"about {format_seconds(result[key])}" if can_run else "" for key in ("seconds", "quick_seconds")]
+    return [
+        " = ".join([result["name"], *result["aliases"]]),
+        result["shows"],
+        ", ".join(result["data"]) or "none needed",
+        *(times if can_run else ["not yet", ""]),
+        result["left_out"] if can_run else result["why_not"],
+    ]

@@ -1,0 +1,201 @@
+"""A reproduced table or figure as its page sees it, read from its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hushrank.files import JsonObject
+from hushrank.reports.cells import known
+from hushrank.reports.wording import OFFLINE, join_words, setting_text
+
+SUPPORTED_FORMAT = 1
+_NOT_CELL = ("metric", "ours", "std", "n", "published", "difference", "why")  # every other key of a row names its cell
+_REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S"}  # others are spelt in capitals
+VERDICTS = {True: ("✓", "held"), False: ("✗", "not held"), None: ("–", "not run")}  # a mark and a word
+
+
+@dataclass(frozen=True, slots=True)
+class DataUsed:
+    """What the runs learnt from."""
+
+    name: str
+    wanted: str  # what the paper used
+    is_stand_in: bool
+
+    @property
+    def label(self) -> str:
+        return f"stand-in data: shaped like {real_name(self.wanted)}, not the real set"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of the paper beside ours."""
+
+    cell: JsonObject  # what names it, such as data, clicks, method
+    metric: str
+    ours: float | None
+    std: float | None
+    n: int
+    published: float | None
+    difference: float | None
+    why: str  # why there is no number of ours
+
+    @property
+    def click(self) -> str | None:
+        found = next((self.cell[key] for key in ("clicks", "click", "user") if key in self.cell), None)
+        return None if found is None else str(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the paper claims, and whether it holds here."""
+
+    claim: str
+    where: str  # in the paper
+    holds: bool | None  # None: not run
+    p: float | None
+    why: str  # the test and its numbers in words, or why it was not run
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionSummary:
+    """A whole table or figure."""
+
+    name: str
+    aliases: tuple[str, ...]
+    paper: str
+    number: str  # Figure 4
+    shows: str
+    metric: str
+    data: tuple[DataUsed, ...]
+    is_quick: bool
+    changes: Mapping[str, object]  # settings unlike the paper's, by the reader's wish
+    note: str
+    left_out: str  # what of it is not run
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    directories: tuple[str, ...]  # of the runs, below the page's own
+    when: str  # ISO time, or empty
+    seconds: float | None
+
+    @property
+    def stand_ins(self) -> list[DataUsed]:
+        return [data for data in self.data if data.is_stand_in]
+
+
+def read_reproduction(result: JsonObject) -> ReproductionSummary:
+    """The JSON of a reproduction; a ValueError of one line says what is wrong with it."""
+    version = result.get("format", SUPPORTED_FORMAT)
+    if not isinstance(version, int) or version > SUPPORTED_FORMAT:
+        raise ValueError(
+            f"this reproduction was written by a newer hushrank (format {version}, this one reads {SUPPORTED_FORMAT}). "
+            "Update with: pip install --upgrade hushrank"
+        )
+    try:
+        return _read(result)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the result of this reproduction is damaged ({error!r}). Run it again.") from error
+
+
+def findings_text(held: int, not_held: int, not_run: int) -> str:
+    """`Of 4 findings 2 held, 1 did not and 1 was not run.`"""
+    n = held + not_held + not_run
+    parts = [f"{held} held"]
+    parts += [f"{not_held} did not"] if not_held else []
+    parts += [f"{not_run} {'was' if not_run == 1 else 'were'} not run"] if not_run else []
+    return f"Of {n} findings {join_words(parts)}." if n > 1 else f"The one finding {_one(held, not_held)}."
+
+
+def count_findings(findings: Sequence[Finding]) -> tuple[int, int, int]:
+    """How many held, did not hold, and were not run."""
+    verdicts = [finding.holds for finding in findings]
+    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
+
+
+def real_name(wanted: str) -> str:
+    """A data set as its makers spell it."""
+    return _REAL_NAMES.get(wanted, wanted.upper())
+
+
+def cell_keys(rows: Sequence[Row]) -> list[str]:
+    """What names the rows, in the order of the paper."""
+    return list(dict.fromkeys(key for row in rows for key in row.cell))
+
+
+def cell_text(row: Row, keys: Sequence[str], *, names: Mapping[str, str]) -> str:
+    """`fpdgd, clients 10`: words speak for themselves, numbers need their name."""
+    found = [(names.get(key, key), row.cell[key]) for key in keys if key in row.cell]
+    return ", ".join(value if isinstance(value, str) else f"{name} {setting_text(value)}" for name, value in found)
+
+
+def published_decimals(rows: Sequence[Row]) -> int:
+    """As many decimals as the paper prints; a trailing 0 of a single number cannot be known."""
+    texts = [repr(row.published) for row in rows if row.published is not None]
+    return max((len(text.partition(".")[2]) for text in texts if "e" not in text and text[-2:] != ".0"), default=0)
+
+
+def _one(held: int, not_held: int) -> str:
+    return "held" if held else "did not hold" if not_held else "was not run"
+
+
+def _read(result: JsonObject) -> ReproductionSummary:
+    data = result.get("data") or ()
+    metric = str(result.get("metric") or OFFLINE)
+    return ReproductionSummary(
+        name=str(result["name"]),
+        aliases=tuple(str(alias) for alias in result.get("aliases") or ()),
+        paper=str(result["paper"]),
+        number=str(result["number"]),
+        shows=str(result.get("shows") or ""),
+        metric=metric,
+        data=tuple(used for found in ([data] if isinstance(data, Mapping) else data) for used in _data(found)),
+        is_quick=bool(result.get("quick")),
+        changes=result.get("changes") or {},
+        note=" ".join(str(result.get("note") or "").split()),
+        left_out=" ".join(str(result.get("left_out") or "").split()),
+        rows=tuple(_row(row, metric) for row in result["rows"]),
+        findings=tuple(_finding(finding) for finding in result["findings"]),
+        directories=tuple(str(directory) for directory in result.get("runs") or ()),
+        when=str(result.get("when") or ""),
+        seconds=_number(result.get("seconds")),
+    )
+
+
+def _data(found: JsonObject) -> list[DataUsed]:
+    """One data set, or several whose names stand in a row with commas."""
+    names = [name.strip() for name in str(found["name"]).split(",")]
+    wanted = [name.strip() for name in str(found.get("wanted") or found["name"]).split(",")]
+    is_stand_in = bool(found.get("is_stand_in"))
+    if len(names) != len(wanted):
+        return [DataUsed(", ".join(names), ", ".join(wanted), is_stand_in)]
+    pairs = zip(names, wanted, strict=True)
+    return [DataUsed(name, other, is_stand_in and name != other) for name, other in pairs]
+
+
+def _row(row: JsonObject, metric: str) -> Row:
+    return Row(
+        cell={key: value for key, value in row.items() if key not in _NOT_CELL},
+        metric=str(row.get("metric") or metric),
+        ours=_number(row.get("ours")),
+        std=_number(row.get("std")),
+        n=int(row.get("n") or 0),
+        published=_number(row.get("published")),
+        difference=_number(row.get("difference")),
+        why=str(row.get("why") or ""),
+    )
+
+
+def _finding(found: JsonObject) -> Finding:
+    holds = found.get("holds")
+    return Finding(
+        str(found["claim"]),
+        str(found.get("where") or ""),
+        None if holds is None else bool(holds),
+        _number(found.get("p")),
+        str(found.get("why") or ""),
+    )
+
+
+def _number(found: object) -> float | None:
+    return known(float(found)) if isinstance(found, int | float) else None
