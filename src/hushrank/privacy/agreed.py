@@ -20,7 +20,7 @@ def complete_protection(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"sensitivity": published_sensitivity(epsilon)}
     if mode != "sound":
         return {}
-    defaults: dict[str, Any] = {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
+    defaults: dict[str, object] = {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
     return {**defaults, "delta": _DELTA} if settings.get("mechanism", "gaussian") == "gaussian" else defaults
 
 

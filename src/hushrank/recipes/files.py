@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from hushrank.keys import check_value, hint_names, keys_of
 from hushrank.recipes.options import list_options
@@ -43,13 +42,13 @@ def read_recipe(path: Path) -> Recipe:
     return build_recipe(values)
 
 
-def build_recipe(values: Mapping[str, Any]) -> Recipe:
+def build_recipe(values: Mapping[str, object]) -> Recipe:
     """From what a TOML file says; without `recipe`, fpdgd."""
     changes = {name: value for name, value in values.items() if name != "recipe"}
     return change_recipe(find_recipe(str(values.get("recipe", "fpdgd"))), flatten_tables(changes))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, object]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -59,7 +58,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -70,9 +69,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
 
 
-def flatten_tables(values: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_tables(values: Mapping[str, object]) -> dict[str, object]:
     """{key: value} of keys that stand for themselves or in the table of their room; each may stand once."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     places: dict[str, str] = {}
     for name, place, value in _walk(values):
         if name in flat:
@@ -81,7 +80,7 @@ def flatten_tables(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _walk(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _walk(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
     """(key, where it stands, value) of every setting."""
     for name, value in values.items():
         if not isinstance(value, Mapping) or (name in KEYS and name not in ROOMS):
@@ -97,7 +96,7 @@ def _walk(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield known[inner], f"{inner} in [{name}]", setting
 
 
-def _check_method(table: str, values: Mapping[str, Any]) -> None:
+def _check_method(table: str, values: Mapping[str, object]) -> None:
     """Why: a method that no plugin has brought is why its options are not known."""
     for declared in keys_of(ROOMS[table]).values():
         named = values.get(declared.alias or "", values.get(declared.name))

@@ -73,7 +73,7 @@ NAMED: dict[str, Recipe] = {
 KEYS: dict[str, Key] = {name: keys_of(Recipe)[name] for name in ("recipe", *ROOM_KEYS)}
 
 
-def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+def change_recipe(recipe: Recipe, values: Mapping[str, object]) -> Recipe:
     """The recipe with some keys changed, checked."""
     if "recipe" in values:
         raise ValueError("recipe is not a key to change: name the method itself, as in hushrank run pdgd.")
@@ -83,7 +83,7 @@ def change_recipe(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     return _settle(replace(recipe, **{**typed, "options": {**recipe.options, **typed["options"]}}))
 
 
-def _read_values(values: Mapping[str, Any], *, none_unsets: bool = False) -> dict[str, Any]:
+def _read_values(values: Mapping[str, object], *, none_unsets: bool = False) -> dict[str, Any]:
     """Fields of a recipe: keys of their types, and the rest, which must be options, as it came."""
     given = {name: value for name, value in values.items() if name in KEYS}
     options = {name: value for name, value in values.items() if name not in KEYS}
@@ -93,7 +93,7 @@ def _read_values(values: Mapping[str, Any], *, none_unsets: bool = False) -> dic
     return {**typed, "options": options}
 
 
-def _refuse_unknown(options: Mapping[str, Any], typed: Mapping[str, Any]) -> None:
+def _refuse_unknown(options: Mapping[str, object], typed: Mapping[str, object]) -> None:
     """Why methods first: a method that no plugin has brought is why its options are not known."""
     for name in CHOOSERS:
         if name in typed:
@@ -124,7 +124,7 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
     return plain
 
 
-def recipe_from_json(values: Mapping[str, Any]) -> Recipe:
+def recipe_from_json(values: Mapping[str, object]) -> Recipe:
     return _settle(Recipe(**_read_values(values)))
 
 

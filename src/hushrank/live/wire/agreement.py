@@ -172,11 +172,11 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
     return Agreement(name, n_features, method=method, **chosen)
 
 
-def _gradient_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _gradient_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
     return {"privacy": "none", "rounds": 100, **complete_protection(settings)}
 
 
-def _evolution_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _evolution_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
     privacy = settings.get("privacy", "paper")
     return {
         "privacy": "paper",
@@ -252,7 +252,7 @@ def check_rounds(agreement: Agreement) -> None:
 def describe_agreement() -> dict[str, Any]:
     """The JSON of an agreement as a JSON Schema."""
     names: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-    properties: dict[str, Any] = {
+    properties: dict[str, object] = {
         name: {"type": [names.get(kind, "null") for kind in declared.kinds], "description": declared.help}
         for name, declared in KEYS.items()
     }
