@@ -175,22 +175,22 @@ def report(*runs: RunResult | Place, path: Place | None = None) -> Path:
 
 
 def learner(name: str, /) -> Callable[[_Gradient], _Gradient]:
-    """Offer the function below as `learner=name`: how one interaction moves the parameters (see `types.Gradient`)."""
+    """Offer the function below as `learner=name`: how a search moves the parameters (see `hushrank.types.Gradient`)."""
     return registering(register_learner, name)
 
 
 def rule(name: str, /) -> Callable[[_Rule], _Rule]:
-    """Offer the function below as `aggregation=name`: how all updates become one (see `types.Rule`)."""
+    """Offer the function below as `aggregation=name`: how all updates become one (see `hushrank.types.Rule`)."""
     return registering(register_rule, name)
 
 
 def attack(name: str, /) -> Callable[[_Attack], _Attack]:
-    """Offer the function below as `attack=name`: what malicious clients send (see `types.Attack`)."""
+    """Offer the function below as `attack=name`: what malicious clients send (see `hushrank.types.Attack`)."""
     return registering(register_attack, name)
 
 
 def user(name: str, /) -> Callable[[_User], _User]:
-    """Offer the function below as `clicks=name`: on what a person clicks (see `types.User`)."""
+    """Offer the function below as `clicks=name`: on what a person clicks (see `hushrank.types.User`)."""
     return registering(register_user, name)
 
 
