@@ -176,14 +176,14 @@ def report(*runs: RunResult | Place, path: Place | None = None) -> Path:
 
 
 def learner(name: str, /) -> Callable[[_Gradient], _Gradient]:
-    """Offer the function below as `learner=name`: how one interaction moves the parameters (see `types.Gradient`)."""
+    """Offer the function below as `learner=name`: how a search moves the parameters (see `hushrank.types.Gradient`)."""
     return registering(register_learner, name)
 
 
 def rule(name: str, /) -> Callable[[_Rule], _Rule]:
     """Offer what stands below as `aggregation=name`: how all updates become one.
 
-    A function `(updates, weights) -> update`, a function as `types.Rule`, or a dataclass whose fields are settings.
+    A function `(updates, weights) -> update`, a function as `hushrank.types.Rule`, or a dataclass whose fields are settings.
     """
     return registering(register_rule, name)
 
@@ -191,7 +191,7 @@ def rule(name: str, /) -> Callable[[_Rule], _Rule]:
 def attack(name: str, /, *, knowledge: str = "own") -> Callable[[_Attack], _Attack]:
     """Offer what stands below as `attack=name`: what malicious clients send.
 
-    A function `(view, *, key) -> updates` of a `types.AttackView`, or a dataclass as `types.Attack`. `knowledge` says
+    A function `(view, *, key) -> updates` of a `hushrank.types.AttackView`, or a dataclass as `hushrank.types.Attack`. `knowledge` says
     what a function sees: nothing, own (what the malicious clients themselves learnt) or everybody.
     """
 
@@ -204,7 +204,7 @@ def attack(name: str, /, *, knowledge: str = "own") -> Callable[[_Attack], _Atta
 
 
 def user(name: str, /) -> Callable[[_User], _User]:
-    """Offer the function below as `clicks=name`: on what a person clicks (see `types.User`)."""
+    """Offer the function below as `clicks=name`: on what a person clicks (see `hushrank.types.User`)."""
     return registering(register_user, name)
 
 

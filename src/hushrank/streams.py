@@ -2,7 +2,8 @@
 
 A key is two 32-bit words. `stream(key, SHOW, round, client_id, interaction)` derives the key of one purpose, round,
 client and interaction; draw i of a stream depends on that key and on i alone. So adding a draw, removing a client,
-padding a list or resuming a run moves no other draw. The block function is Threefry-2x32 with 20 rounds [salmon2011].
+padding a list or resuming a run does not change any other draw. The block function is Threefry-2x32 with 20 rounds
+[salmon2011].
 
 `threefry` and `to_uniform` use only operators that NumPy and JAX arrays share; the rest of this file is NumPy, for
 devices, and `streams_fast.py` is its twin for the simulator. Both give the same bits (tests/test_streams.py pins them).
