@@ -125,9 +125,10 @@ class Door:
         credential = ask.secret()
         if credential is None or not messages.is_secret(credential):
             raise RefusedError(Reason.credential, "send Authorization: Bearer and 43 url-safe characters of your own.")
-        token = (await ask.json(most=_MOST_JSON, within_s=self._body_timeout_s)).get("token")
-        if not isinstance(token, str):
-            raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}.')
+        said = await ask.json(most=_MOST_JSON, within_s=self._body_timeout_s)
+        token = said.get("token")
+        if not isinstance(token, str) or len(said) > 1:
+            raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}, with no other key.')
         standing = await self._federation.enrol(token if messages.is_secret(token) else "", credential)
         return Answer({"accepted_updates": standing.accepted_updates})
 
