@@ -70,6 +70,11 @@ def test_an_impression_comes_out_as_it_went_in(store: Interactions) -> None:
     assert found.features.dtype == found.scores.dtype == np.float32 and found.is_clicked.dtype == bool
 
 
+def test_a_store_makes_the_folders_above_it(tmp_path: Path) -> None:
+    with Interactions(tmp_path / "people" / "7" / "home" / "client.sqlite") as store:
+        assert find(store) == [] and store.path.is_file()
+
+
 def test_the_newest_are_found_in_the_order_they_were_shown(store: Interactions) -> None:
     numbers = [store.add(shown(round)) for round in (1, 2, 2, 3)]
     assert find(store, limit=3) == numbers[1:]
