@@ -14,6 +14,7 @@ test: $(VENV)/.test lint
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --durations=15 -m slow
+	HUSHRANK_FRESH_SEEDS=1 $(BIN)/python -m pytest -n 2 --durations=15 -m "randomised and not slow"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

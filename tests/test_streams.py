@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from math import cos, log, pi, sqrt
 from typing import Any
 
 import jax
@@ -61,6 +62,15 @@ def test_the_bits_of_old_runs_are_pinned() -> None:
     assert draw_bits(far, 5).tolist() == [0x102F63DA, 0x143BD1B7, 0xBEDE2309, 0x5D7F9F0D, 0xE705FFDB]
 
 
+def test_the_first_normal_numbers_by_hand() -> None:
+    """Box and Muller's transform of the pinned bits, two by two: sqrt(-2 ln u) cos(2 pi v)."""
+    u, v, w, x = (((bits >> 9) + 0.5) / 2**23 for bits in (0x6B200159, 0x99BA4EFE, 0x375F238F, 0xCDDB151D))
+    assert (u, v, w, x) == (3510272.5 / 2**23, 5037351.5 / 2**23, 1814417.5 / 2**23, 6745482.5 / 2**23)
+    by_hand = [sqrt(-2 * log(u)) * cos(2 * pi * v), sqrt(-2 * log(w)) * cos(2 * pi * x)]
+    assert by_hand == pytest.approx([1.31999 * -0.80717, 1.74992 * 0.33356], abs=1e-5)  # -1.06545 and .58370
+    assert draw_normal(seed_key(0), 2).tolist() == pytest.approx(by_hand, rel=1e-12)
+
+
 def test_a_purpose_keeps_its_number_for_ever() -> None:
     """Golden: add lines, change none."""
     pinned = {
@@ -90,6 +100,11 @@ def test_a_seed_is_the_two_halves_of_a_64_bit_number() -> None:
     assert fold_in(seed_key(0), np.asarray(3 * 2**32 + 5)).tolist() == [
         int(word[0]) for word in threefry(seed_key(0), words(3), words(5))
     ]
+
+
+@pytest.mark.parametrize(("seed", "halves"), [(0, [0, 0]), (128, [0, 128]), (2**64 - 1, [0xFFFFFFFF, 0xFFFFFFFF])])
+def test_every_seed_of_64_bits_is_taken(seed: int, halves: list[int]) -> None:
+    assert seed_key(seed).tolist() == halves
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])

@@ -183,7 +183,8 @@ def learner(name: str, /) -> Callable[[_Gradient], _Gradient]:
 def rule(name: str, /) -> Callable[[_Rule], _Rule]:
     """Offer what stands below as `aggregation=name`: how all updates become one.
 
-    A function `(updates, weights) -> update`, a function as `hushrank.types.Rule`, or a dataclass whose fields are settings.
+    A function `(updates, weights) -> update`, a function as `hushrank.types.Rule` describes it, or a dataclass of such
+    functions, whose fields are the rule's settings.
     """
     return registering(register_rule, name)
 
@@ -191,8 +192,9 @@ def rule(name: str, /) -> Callable[[_Rule], _Rule]:
 def attack(name: str, /, *, knowledge: str = "own") -> Callable[[_Attack], _Attack]:
     """Offer what stands below as `attack=name`: what malicious clients send.
 
-    A function `(view, *, key) -> updates` of a `hushrank.types.AttackView`, or a dataclass as `hushrank.types.Attack`. `knowledge` says
-    what a function sees: nothing, own (what the malicious clients themselves learnt) or everybody.
+    A function `(view, *, key) -> updates` of a `hushrank.types.AttackView`, or a dataclass as `hushrank.types.Attack`
+    describes it. `knowledge` says what a function sees: nothing, own (what the malicious clients themselves learnt) or
+    everybody.
     """
 
     def register(name: str, method: Any) -> None:

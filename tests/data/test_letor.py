@@ -126,7 +126,7 @@ def test_both_paths_give_the_same_rows_and_the_quick_one_takes_every_regular_row
     assert quick.query_ids == exact.query_ids and quick.n_pairs.tolist() == exact.n_pairs.tolist()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_value_is_pythons_float_rounded_to_float32(write: Write, value: float) -> None:
     queries = read_letor(write(f"0 qid:1 1:{value!r} 2:1\n"))

@@ -206,8 +206,9 @@ def test_unequal_halves_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.5])
 def test_a_seed_that_does_not_fit_four_bytes_is_refused(seed: int) -> None:
-    with pytest.raises(ValueError, match=r"a seed must be a whole number from 0 to 2\^32 - 1"):
-        perturbation(seed, 3, sigma=0.1)
+    for seeds in (seed, np.array([0, seed, 2**32 - 1])):  # alone, and among good ones
+        with pytest.raises(ValueError, match=r"a seed must be a whole number from 0 to 2\^32 - 1"):
+            perturbation(seeds, 3, sigma=0.1)
 
 
 @pytest.mark.parametrize("rewards", [(), (1.0, 2.0, 3.0), (nan,), (0.5, inf)])

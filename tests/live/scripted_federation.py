@@ -29,13 +29,14 @@ class ScriptedFederation:
     def __init__(self, agreement: Agreement, params: Array | None = None) -> None:
         self.agreement = agreement
         self.params = np.array([0.1, -0.1], np.float32) if params is None else params
-        self.round, self.closes_in_s, self.is_asked, self.is_finished = 1, 100.0, True, False
+        self.round, self.is_asked, self.is_finished = 1, True, False
+        self.closes_in_s: float | None = 100.0
         self.last: dict[str, Any] | None = None
         self.accepted_updates = 0
         self.tokens: dict[str, str] = {}  # {token: the credential that used it}
         self.on_update: Callable[[Request], Response] = self.accept
         self.on_poll: Callable[[int], Response] = self.tell_round
-        self.uploads = list[Request]()
+        self.uploads, self.waits = list[Request](), list[float]()  # waits: seconds that long polls asked for
 
     def accept(self, request: Request) -> Response:
         """Count it, and open the next round."""
@@ -69,6 +70,7 @@ class ScriptedFederation:
             origin = {"agreement": self.agreement.digest, "round": self.round}
             return Response(body=pack_ranker(ranker_of(self.agreement), self.params, origin=origin))
         if parts.path == "/v1/round":
+            self.waits.append(float(asked["wait"]))
             return self.on_poll(int(asked["after"]))
         if parts.path == "/v1/leave":
             return saying({})

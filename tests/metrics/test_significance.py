@@ -89,7 +89,8 @@ def test_misuse_is_refused() -> None:
         equivalence_test(OURS, THEIRS, margin=0)
     with pytest.raises(ValueError, match="not finite"):
         paired_t_test([1.0, float("nan")], [1.0, 2.0])
-    with pytest.raises(ValueError, match="confidence is 95"):
-        paired_t_test(OURS, THEIRS, confidence=95)
+    for confidence in (95, 1.0, 0.0, -0.95):
+        with pytest.raises(ValueError, match=f"confidence is {confidence}, must be between 0 and 1"):
+            paired_t_test(OURS, THEIRS, confidence=confidence)
     with pytest.raises(ValueError, match="n_tests is 1"):
         bonferroni([0.1, 0.2], n_tests=1)

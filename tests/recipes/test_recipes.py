@@ -25,6 +25,11 @@ def test_only_what_is_special_names_a_recipe() -> None:
     assert hash_recipe(changed) == hashlib.sha256(b'{"rounds": 7}').hexdigest()[:8]
 
 
+@pytest.mark.parametrize("seed", [0, 128, 2**64 - 1])
+def test_every_seed_of_64_bits_is_taken(seed: int) -> None:
+    assert change_recipe(NAMED["fpdgd"], {"seed": seed}).seed == seed
+
+
 def test_none_takes_a_setting_back() -> None:
     attacked = change_recipe(NAMED["fpdgd"], {"attack": "sign-flip", "n_malicious": 2, "cohort": 5})
     honest = change_recipe(attacked, parse_assignments(["attack=none", "n_malicious=0", "cohort=none"]))
@@ -38,6 +43,8 @@ def test_none_takes_a_setting_back() -> None:
         ("fpdgd", {"recipe": "pdgd"}, "recipe is not a key to change"),
         ("pdgd", {"attack": "sign-flip", "n_malicious": 1}, "recipe pdgd is central"),
         ("fpdgd", {"log": "x.jsonl", "learner": "hinge"}, "learner is 'hinge'"),
+        ("fpdgd", {"seed": -1}, "seed is -1, must be a whole number from 0"),
+        ("fpdgd", {"seed": 2**64}, f"seed is {2**64}, must be a whole number from 0"),
         ("fpdgd", {"sigma": 0.1}, "sigma is for recipe foltr-es"),
         ("fpdgd", {"privacy": "paper"}, "privacy=paper needs epsilon"),
         ("fpdgd", {"privacy": "paper", "epsilon": 3}, "Delta was published for 1.2, 2.3, 4.5, 10"),

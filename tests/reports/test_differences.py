@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,15 @@ def test_many_runs_that_cannot_be_tested_are_named_briefly(three: list[RunSummar
     others = [replace(three[1], data={"fingerprint": str(i)}) for i in range(30)]
     html = compare_with_first([three[0], *others], ["first", *(f"run {i}" for i in range(30))])
     assert "and 85 more. The first run used other data." in html  # 30 runs x 3 users, of which five are named
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.01, "higher"), (-0.01, "lower"), (1e-6, "higher"), (-1e-6, "lower")])
+def test_a_real_difference_is_named_by_its_direction_however_small(tmp_path: Path, shift: float, verdict: str) -> None:
+    # differences .9, 1 and 1.1 times the shift: |t| = 1 / (.1 / sqrt(3)) = 17, beyond every usual limit
+    later = metric(0.50 + 0.9 * shift, 0.60 + shift, 0.70 + 1.1 * shift)
+    first, second = (run_with(tmp_path / name, of, of) for name, of in (("a", metric(0.5, 0.6, 0.7)), ("b", later)))
+    shown = re.findall(r"<td>(higher|lower|no difference shown)</td>", compare_with_first([first, second], ["a", "b"]))
+    assert shown == [verdict] * 2  # test and online
 
 
 def test_equal_runs_show_no_difference(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scripted_federation import ACCEPTED, ScriptedFederation, no
-from scripted_server import Request, Response, serving
+from scripted_server import Request, Response, saying, serving
 
 from hushrank.live.device import client, transport
 from hushrank.live.device.client import Ending, Participant, Report, take_part
@@ -161,6 +162,33 @@ def test_it_waits_for_something_to_learn_from_while_the_round_is_open(tmp_path: 
     assert polls == [0, 1, 1, 1] and len(federation.uploads) == 1
 
 
+@pytest.mark.parametrize(
+    ("closes_in_s", "waits"),
+    [
+        (28.0, [10, 10, 3, 10, 10]),  # its last call is after .8 x 28 = 22.4 s: 10 + 10 + 2.4, rounded up
+        (1.0, [1, 10, 10, 10, 10]),  # .8 s, rounded up
+        (0.0, [10] * 5),  # it is past its last call
+        (None, [10] * 5),  # it has none
+    ],
+)
+def test_with_nothing_to_learn_from_it_looks_every_ten_seconds_and_at_the_last_call(
+    closes_in_s: float | None, waits: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    federation, now = federation_of(), [0.0]
+    federation.closes_in_s = closes_in_s
+
+    def let_time_pass(after: int) -> Response:
+        now[0] += federation.waits[-1]
+        federation.is_finished = len(federation.waits) > len(waits)
+        return federation.tell_round(after)
+
+    federation.on_poll = let_time_pass
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with joined(federation, tmp_path) as (member, _):
+        assert take_part(member) is Ending.finished
+    assert federation.waits == [30, *waits, 30]  # for the round, in it, and for the next
+
+
 def test_a_late_answer_frees_its_lists_for_the_next_round(tmp_path: Path) -> None:
     federation = federation_of()
 
@@ -224,6 +252,24 @@ def test_an_answer_that_is_wrong_is_not_tried_with_the_same_lists_again(tmp_path
         assert take_part(member, rounds=1) is Ending.enough
         assert [r.reason for r in reports] == [str(reason), None]
         assert member.store.count_used() == {1: 2, 2: 1}
+
+
+@pytest.mark.parametrize("said", [{"accepted": False}, {}, {"accepted": "yes"}, {"accepted": 1}, [], None])
+def test_what_does_not_say_accepted_is_not_taken_for_it_and_the_same_bytes_come_again(
+    said: Any, tmp_path: Path
+) -> None:
+    federation = federation_of()
+
+    def say_it_once(_: Request) -> Response:
+        federation.on_update = federation.accept
+        return saying(said)
+
+    federation.on_update = say_it_once
+    with joined(federation, tmp_path) as (member, reports):
+        fill(member.store, 2)
+        assert take_part(member, rounds=1) is Ending.enough
+        assert [(r.round, r.state) for r in reports] == [(1, SENT)]
+    assert len(federation.uploads) == 2 and len({(u.path, u.body) for u in federation.uploads}) == 1
 
 
 def test_what_waits_in_the_outbox_is_sent_first_the_same_bytes(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import pick_seed
 
 from hushrank.live.device import database
 from hushrank.live.device.database import MIGRATIONS, StoreError
@@ -57,6 +58,11 @@ def test_an_impression_comes_out_as_it_went_in(store: Interactions) -> None:
         assert getattr(found, name).tolist() == getattr(written, name).tolist(), name
     assert (found.round, found.policy, found.seed, found.direction) == (7, SAMPLED, None, None)
     assert found.features.dtype == found.scores.dtype == np.float32 and found.is_clicked.dtype == bool
+
+
+def test_a_store_makes_the_folders_above_it(tmp_path: Path) -> None:
+    with Interactions(tmp_path / "people" / "7" / "home" / "client.sqlite") as store:
+        assert find(store) == [] and store.path.is_file()
 
 
 def test_the_newest_are_found_in_the_order_they_were_shown(store: Interactions) -> None:
@@ -234,13 +240,15 @@ with Interactions(Path(sys.argv[1])) as store:
 """
 
 
+@pytest.mark.randomised
 def test_kill_9_at_any_moment_neither_loses_nor_repeats_an_impression(tmp_path: Path) -> None:
-    path, moments, acknowledged = tmp_path / "client.sqlite", random.Random(5), set[int]()
+    path, moments, acknowledged = tmp_path / "client.sqlite", random.Random(pick_seed(5)), set[int]()
     for _ in range(6):
-        command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
+        command = [sys.executable, "-c", WRITER, str(path), *map(str, Path(__file__).parents[:2])]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
-            acknowledged |= set(map(int, writer.stdout.readline().split()))
+            for _ in range(3):  # Why: so that two answers of every life are committed, however slow the machine
+                acknowledged |= set(map(int, writer.stdout.readline().split()))
             time.sleep(moments.uniform(0, 0.1))
             writer.send_signal(signal.SIGKILL)
             for line in writer.stdout.read().splitlines():

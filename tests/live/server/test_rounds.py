@@ -112,6 +112,16 @@ def test_with_a_quorum_of_0_silence_looks_like_any_round() -> None:
     assert rounds.decide(60.0) is Outcome.closed
 
 
+@pytest.mark.parametrize(("quorum", "fewest"), [(0, 1), (1, 1), (3, 3)])
+def test_a_round_asks_as_many_as_the_quorum_and_somebody(quorum: int, fewest: int) -> None:
+    rounds = Rounds(RoundRules(quorum=quorum))
+    too_few = range(fewest - 1)
+    for asked in (list(too_few), [*too_few, *too_few]):  # who is named twice is one
+        with pytest.raises(ValueError, match=f"^{fewest - 1} clients are asked, must be at least one and the quorum"):
+            rounds.open(asked, 0.0)
+    assert rounds.number == 0 and rounds.open(range(fewest), 0.0) == 1 and len(rounds.asked) == fewest
+
+
 def test_who_sleeps_is_not_asked_until_it_calls_again() -> None:
     rounds = start(1, 2, asleep_after_s=100, min_clients=2)
     for client in (1, 2):

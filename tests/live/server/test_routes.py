@@ -135,6 +135,7 @@ def test_tokens_are_refused_alike_whatever_is_wrong_with_them(server: Server, pe
         (b"\xff", "application/json", 400, "request"),
         (b"[" * 1000, "application/json", 400, "request"),
         (b'{"token": 7}', "application/json", 400, "request"),
+        (b'{"token": "x", "another": "key"}', "application/json", 400, "request"),
         (b'{"token": "x"}', "text/plain", 415, "media"),
         (b" " * 2000, "application/json", 413, "size"),
     ],

@@ -18,11 +18,13 @@ import schemathesis
 from asking_people import Person, dense, enrol_people
 from hypothesis import HealthCheck, settings
 from live_processes import Server, create_federation, serving
+from seeds import find_run_seed, pick_seed
 
 from hushrank.live.wire import protocol
-from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.openapi import describe_api
 from hushrank.live.wire.refusals import Reason
+
+pytestmark = pytest.mark.randomised
 
 OPEN: dict[str, Any] = {"requests_per_second": 1e6, "burst": 1_000_000, "deadline_s": 3000, "min_clients": 3}
 N_PARAMS = 46
@@ -39,7 +41,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def people(server: Server) -> list[Person]:
-    return enrol_people(server.url, server.directory, 3)
+    return gather_people(server)
+
+
+def gather_people(server: Server) -> list[Person]:
+    """Three who are asked in round 1, which is open: a slow disk may take its time."""
+    people = enrol_people(server.url, server.directory, 3)
+    while people[2].poll() is None:
+        pass
+    return people
 
 
 def make_body(chance: random.Random) -> bytes:
@@ -69,7 +79,7 @@ def make_headers(chance: random.Random, person: Person) -> dict[str, str]:
     }
     if chance.random() < 0.4:
         name = chance.choice(HEADERS)
-        wrong = ["", "x" * chance.choice([1, 43, 5000]), "Bearer " + make_secret(), "-1", "1e9", "\x7f", "0x10", "é"]
+        wrong = ["", "x" * chance.choice([1, 43, 5000]), "Bearer " + "x" * 43, "-1", "1e9", "\x7f", "0x10", "é"]
         right[name] = chance.choice([right[name][:-1], right[name] + "0", *wrong])
         if chance.random() < 0.3:
             del right[name]
@@ -111,7 +121,7 @@ def check_the_round_still_closes(people: list[Person]) -> None:
 
 
 def test_a_few_hundred_hostile_updates_break_nothing(server: Server, people: list[Person]) -> None:
-    seen = fuzz(server, people, 500, seed=1)
+    seen = fuzz(server, people, 500, seed=pick_seed(1))
     wanted = {"shape", "not-finite", "norm", "weight", "agreement", "credential", "version", "media", "answered"}
     assert wanted <= set(seen) <= {*map(str, Reason), "accepted", "hung up", "no HTTP"}
     check_the_round_still_closes(people)
@@ -121,14 +131,16 @@ def test_a_few_hundred_hostile_updates_break_nothing(server: Server, people: lis
 def test_ten_thousand_hostile_updates_break_nothing(tmp_path: Path) -> None:
     create_federation(tmp_path / "f", "--features", N_PARAMS, **OPEN)
     with serving(tmp_path / "f") as server:
-        people = enrol_people(server.url, server.directory, 3)
-        assert sum(fuzz(server, people, 10_000, seed=2).values()) == 10_000
+        people = gather_people(server)
+        assert sum(fuzz(server, people, 10_000, seed=pick_seed(2)).values()) == 10_000
         check_the_round_still_closes(people)
 
 
 described = schemathesis.openapi.from_dict(describe_api())
 for check in (described.config.checks.negative_data_rejection, described.config.checks.missing_required_header):
     check.expected_statuses = ["4xx"]  # Why: what is wrong is refused with statuses that say how, 426 among them
+if (run_seed := find_run_seed()) is not None:
+    described.config.seed = run_seed  # Why: it would draw one of its own, and not take that of Hypothesis
 
 
 @described.parametrize()

@@ -16,11 +16,14 @@ import pytest
 import sqlalchemy as sa
 from asking_people import Person, dense, enrol_people
 from live_processes import HUSHRANK, create_federation, wait_for_url
+from seeds import pick_seed
 
 from hushrank.live.server import store
 from hushrank.live.server.new_ranker import first_ranker, next_ranker
 from hushrank.live.server.schema import ROUNDS, UPDATES
 from hushrank.live.wire.news import Outcome
+
+pytestmark = pytest.mark.randomised
 
 N_PEOPLE = 4
 
@@ -76,7 +79,7 @@ def free_port() -> int:
 
 def kill_again_and_again(directory: Path, n_kills: int) -> Crowd:
     create_federation(directory, "--features", 3, min_clients=N_PEOPLE, keep_updates="true", rounds="none")
-    port, chance = free_port(), random.Random(7)
+    port, chance = free_port(), random.Random(pick_seed(7))
     process = start(directory, port)
     crowd = Crowd(enrol_people(f"http://127.0.0.1:{port}", directory, N_PEOPLE))
     try:

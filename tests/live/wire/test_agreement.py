@@ -55,6 +55,34 @@ def test_the_digest_is_that_of_version_1() -> None:
     assert Agreement("library", 46).digest == hashlib.sha256(text.encode()).hexdigest()
 
 
+@pytest.mark.parametrize(
+    ("file", "digest", "values"),
+    [
+        (
+            "agreement-1-sound.json",
+            "48e407a51dcefd5ef86ea9ff020e7eebd8afba1e15b37e65d2aa502cccfc6c8e",
+            {"method": "fpdgd", "noise_multiplier": 2.0, "placement": "clients", "n_honest": 10, "rounds": 100},
+        ),
+        (
+            "agreement-1-foltr-es.json",
+            "505eaf49a3fb4e51f26a7293e084d4acf408ced64e0dae6dbfa533616e3938f0",
+            {"method": "foltr-es", "ranker": "mlp", "hidden": 10, "p": 0.9, "antithetic": True, "seed": None},
+        ),
+    ],
+)
+def test_an_agreement_that_was_kept_is_read_and_has_its_digest(file: str, digest: str, values: dict[str, Any]) -> None:
+    """Golden: servers and clients have stored such lines; one of a later version is kept beside these."""
+    line = (Path(__file__).parent / "kept" / file).read_bytes().rstrip()
+    agreement = parse_agreement(json.loads(line))
+    assert as_json(agreement).items() >= {"name": "library search", "n_features": 46, **values}.items()
+    assert canonical(agreement) == line and agreement.digest == digest
+
+
+@pytest.mark.parametrize("seed", [0, 128, 2**64 - 1])
+def test_every_seed_of_64_bits_is_taken(seed: int) -> None:
+    assert make(seed=seed).seed == seed
+
+
 @pytest.mark.parametrize("change", [{"name": "other"}, {"learning_rate": 0.2}, {"rounds": 7}, {"seed": 0}])
 def test_whatever_changes_the_digest_does(change: dict[str, Any]) -> None:
     assert replace(make(), **change).digest != make().digest
@@ -120,6 +148,7 @@ def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None
         ({"method": "foltr-es", **SOUND}, "privacy=sound is for fpdgd"),
         ({"method": "foltr-es", "privacy": "none", "p": 0.9}, "p is 0.9, but privacy=none tells every reward"),
         ({"seed": -1}, "seed is -1, must be a whole number from 0"),
+        ({"seed": 2**64}, f"seed is {2**64}, must be a whole number from 0"),
         ({"n_features": 10**8}, "the ranker would have more than 10,000,000 parameters"),
     ],
 )

@@ -127,9 +127,10 @@ class Routes:
         credential = request.secret()
         if credential is None or not is_secret(credential):
             raise RefusedError(Reason.credential, "send Authorization: Bearer and 43 url-safe characters of your own.")
-        token = (await request.json(most=_MOST_JSON, within_s=self._body_timeout_s)).get("token")
-        if not isinstance(token, str):
-            raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}.')
+        said = await request.json(most=_MOST_JSON, within_s=self._body_timeout_s)
+        token = said.get("token")
+        if not isinstance(token, str) or len(said) > 1:
+            raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}, with no other key.')
         standing = await self._federation.enrol(token if is_secret(token) else "", credential)
         return Response({"accepted_updates": standing.accepted_updates})
 

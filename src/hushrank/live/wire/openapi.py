@@ -12,7 +12,7 @@ from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
 
 Json = dict[str, Any]
-_SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
+_SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$", "minLength": 43, "maxLength": 43}
 _MOST = 10**18 - 1  # the largest number that is read
 _ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
 _LAST: Json = {
@@ -109,7 +109,8 @@ def _agreed() -> Json:
 def _enrol() -> Json:
     answer, refusals = _object(accepted_updates={"type": "integer", "minimum": 0}), ("400", "403", "408", "411", "413")
     said = _for_clients("Join with a one-time token and a credential of one's own", answer, *refusals, "415")
-    content = {"application/json": {"schema": _object(token=_SECRET)}}
+    # Why no other key: any number of them would be right by this description, and too long for the server
+    content = {"application/json": {"schema": {**_object(token=_SECRET), "additionalProperties": False}}}
     return {**said, "requestBody": {"required": True, "content": content}}
 
 
