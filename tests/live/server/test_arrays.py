@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from hushrank.live.server.arrays import pack_arrays, unpack_arrays
+from hushrank.types import Array
 
 
 def test_named_arrays_come_back_as_they_were() -> None:
-    arrays = {
+    arrays: dict[str, Array] = {
         "first": np.arange(3, dtype=np.float32),
         "n_steps": np.array([7.0], np.float32),
         "rule/seen": np.arange(6, dtype=np.int64).reshape(2, 3).T,
