@@ -32,7 +32,7 @@ def test_a_port_in_use_is_said_so() -> None:
 
 
 def test_a_server_refuses_a_directory_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="found a federation with hushrank server init"):
+    with pytest.raises(ValueError, match="Create a federation with: hushrank server init"):
         serve(tmp_path, tell=lambda *_, **__: None)
     create_federation(tmp_path / "f", make_agreement("x", n_features=3), ServerConfig(), n_tokens=1)
     (tmp_path / "f" / "keys").unlink()
