@@ -20,6 +20,7 @@ from hushrank.aggregation.named import RULES
 from hushrank.attacks.named import ATTACKS
 from hushrank.clicks.named import USERS
 from hushrank.learners.named import LEARNERS
+from hushrank.learners.pdgd import pdgd_gradient
 from hushrank.recipes.recipe import NAMED
 from hushrank.runs.read import RunResult
 from hushrank.runs.table import Table, table_of
@@ -157,7 +158,7 @@ def test_a_sweep_in_this_process_knows_own_methods_and_one_failure_stops_no_othe
 def test_own_methods_run_by_the_name_of_their_decorator() -> None:
     @hushrank.learner("half")
     def half(ranker: Any, params: Array, features: Array, scores: Array, ranking: Array, is_clicked: Array) -> Array:
-        gradient = LEARNERS["pdgd"](ranker, params, features, scores, ranking, is_clicked)
+        gradient = pdgd_gradient(ranker, params, features, scores, ranking, is_clicked)
         return gradient / 2
 
     @hushrank.rule("median")

@@ -90,7 +90,7 @@ def test_exactly_the_crossed_pairs_are_refused() -> None:
 # by a proxy, all honest: 2 each. central: itself.
 @pytest.mark.parametrize(
     ("learner", "n_ways"),
-    [(Learner.updates, 14 + 14 + 5 + 4), (Learner.log, 12), (Learner.rewards, 8), (Learner.central, 1)],
+    [(Learner.updates, 14 + 14 + 5 + 4), (Learner.log, 14 + 14 + 5 + 4), (Learner.rewards, 8), (Learner.central, 1)],
 )
 def test_a_combination_works_when_every_two_of_its_parts_do(learner: Learner, n_ways: int) -> None:
     for others in product(*KINDS[1:]):

@@ -75,6 +75,39 @@ def test_a_client_without_impressions_has_no_say(log: Path) -> None:
     np.testing.assert_array_equal(only_first, simulate(first)[0][0].params)
 
 
+SOUND: dict[str, object] = {"privacy": "sound", "noise_multiplier": 0.5}
+
+
+@pytest.mark.parametrize(
+    "protection",
+    [
+        {"privacy": "paper", "epsilon": 4.5},
+        SOUND,
+        {**SOUND, "noise_at": "clients", "n_honest": 8},
+        {"secure_sum": True},
+        {**SOUND, "noise_at": "clients", "n_honest": 8, "secure_sum": True},
+    ],
+    ids=["paper", "server noise", "client noise", "secure sum", "secure sum with noise"],
+)
+def test_what_is_learnt_from_a_log_can_be_protected(log: Path, protection: dict[str, object]) -> None:
+    seen = simulate(resolve(recipe(log, **protection)))[0][0]
+    assert np.isfinite(seen.params).all() and seen.params.any()
+    assert seen.params.tobytes() != simulate(resolve(recipe(log)))[0][0].params.tobytes()
+
+
+def test_published_noise_clips_the_weights_of_a_replay_too(log: Path) -> None:
+    setting = resolve(recipe(log, rounds=20, privacy="paper", epsilon=1e9, sensitivity=0.02))
+    assert np.linalg.norm(simulate(setting)[0][0].params) <= 0.01 + 1e-6  # half of Delta
+
+
+def test_under_protection_a_client_without_impressions_answers_too(log: Path) -> None:
+    setting = resolve(recipe(log, rounds=1, privacy="paper", epsilon=4.5))
+    assert setting.replays is not None
+    own = setting.replays[0].own
+    alone = replace(setting.replays[0], own=(own[0], *(np.zeros(0, np.int64) for _ in own[1:])))
+    assert simulate(replace(setting, replays=(alone,)))[0][0].params.any()  # the noise of twelve shares is whole
+
+
 def test_bad_combinations_are_refused(log: Path) -> None:
     with pytest.raises(ValueError, match='with a log, clicks is "log"'):
         recipe(log, clicks="perfect")

@@ -13,6 +13,7 @@ from hushrank.types import DenseUpdate, PrivateUpdate
 
 SOURCE = Path(hushrank.__file__).parent
 PRIVATE = {"PrivateUpdate", "PrivateReward"}  # the types that may leave a device
+CONTENTS = {"delta", "weight", "rewards", "guarantee"}  # of them: a copy with another is another message
 
 
 def lines_that_make_one(tree: ast.Module) -> list[int]:
@@ -22,13 +23,23 @@ def lines_that_make_one(tree: ast.Module) -> list[int]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     direct = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in known]
     passed = [c for c in calls for a in c.args if isinstance(a, ast.Name) and a.id in known and c not in direct]
-    return [call.lineno for call in direct + passed if ast.unparse(call.func) != "isinstance"]
+    changed = [c for c in calls if _is_replace(c) and {k.arg for k in c.keywords} & CONTENTS]
+    return [call.lineno for call in direct + passed + changed if ast.unparse(call.func) != "isinstance"]
+
+
+def _is_replace(call: ast.Call) -> bool:
+    """`dataclasses.replace`, or the method of the same name that Python 3.13 gives to dataclasses."""
+    return ast.unparse(call.func).rpartition(".")[2] in ("replace", "__replace__")
 
 
 def test_the_reader_finds_every_way_of_making_one() -> None:
     text = "from hushrank.types import PrivateUpdate as P\nx = P(1, 2, '')\ny = types.PrivateUpdate(1)\nz = map(P, a)"
     assert lines_that_make_one(ast.parse(text)) == [2, 3, 4]
     assert lines_that_make_one(ast.parse(text.replace("PrivateUpdate", "PrivateReward"))) == [2, 3, 4]
+    assert lines_that_make_one(ast.parse("x = replace(update, delta=y)\ny = dataclasses.replace(u, rewards=())")) == [
+        1,
+        2,
+    ]
     assert lines_that_make_one(ast.parse("def f(update: PrivateUpdate) -> list[PrivateReward]: ...")) == []
 
 

@@ -68,7 +68,6 @@ _CENTRAL = (
     "recipe pdgd is central: one learner sees every click, so there is no cohort, dropout, aggregation, attack, "
     "privacy or secure sum. For a federation run fpdgd."
 )
-_LOGGED = "what is learnt from a click log is sent openly so far: leave privacy and secure_sum out, or leave log out."
 _RESPONSES = "randomised response is for rewards, which only recipe foltr-es sends."
 _SOUND_REWARDS = "recipe foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd."
 _SHARED_REWARDS = (
@@ -89,10 +88,6 @@ REFUSED: dict[tuple[Part, Part], str] = {
     },
     (Learner.updates, Privacy.responses): _RESPONSES,
     (Learner.log, Privacy.responses): _RESPONSES,
-    (Learner.log, Privacy.paper): _LOGGED,
-    (Learner.log, Privacy.server_noise): _LOGGED,
-    (Learner.log, Privacy.client_noise): _LOGGED,
-    (Learner.log, Topology.secure_sum): _LOGGED,
     (Learner.rewards, Privacy.paper): _SHARED_REWARDS,
     (Learner.rewards, Privacy.server_noise): _SOUND_REWARDS,
     (Learner.rewards, Privacy.client_noise): _SOUND_REWARDS,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hushrank.recipes.recipe import Recipe
 
 
 def run(
@@ -57,20 +60,11 @@ def run(
     from hushrank.recipes.plugin import load_plugins
     from hushrank.recipes.recipe import change_recipe
     from hushrank.recipes.values import parse_assignments
-    from hushrank.runs.directory import read_recipe_file
     from hushrank.runs.environment import current_command
     from hushrank.runs.run import RunOptions
 
     load_plugins(plugin or [])
-    if recipe is None:
-        known = read_recipe_file(out) if resume and out is not None else None
-        if known is None:
-            raise ValueError(
-                "which recipe? Give pdgd, fpdgd or a TOML file, or --resume with the --out of an unfinished run."
-            )
-        chosen = known
-    else:
-        chosen = find_recipe(recipe)
+    chosen = find_recipe(recipe) if recipe is not None else _find_resumed(out if resume else None)
     given = {"data": data, "seed": seed, "repeats": repeats}
     changes = parse_assignments(set_ or []) | {key: value for key, value in given.items() if value is not None}
     chosen = change_recipe(chosen, changes)
@@ -91,3 +85,15 @@ def run(
         print_json(done.result)
     else:
         print_runs([done.directory], report=done.directory / "report.html", quiet=quiet)
+
+
+def _find_resumed(out: Path | None) -> Recipe:
+    """The recipe of an unfinished run."""
+    from hushrank.runs.directory import read_recipe_file
+
+    known = None if out is None else read_recipe_file(out)
+    if known is None:
+        raise ValueError(
+            "which recipe? Give pdgd, fpdgd or a TOML file, or --resume with the --out of an unfinished run."
+        )
+    return known

@@ -54,8 +54,12 @@ def fill_noise(noise: Any, seed: Any, sigma: float) -> None:
 
 
 @njit(**SUMS)
-def score_network(turned: Any, bias: Any, output: Any, activation: int, documents: Any, scores: Any) -> None:
-    """scores[:length]; twin of `MlpRanker.score`. `turned` [hidden, n_features]: sums then run over neighbours."""
+def score_network(turned: Any, rest: Any, activation: int, documents: Any, scores: Any) -> None:
+    """scores[:length]; twin of `MlpRanker.score`. `turned` [hidden, n_features]: sums then run over neighbours.
+
+    rest [2 * hidden]: the hidden layer's bias, then the output's weights.
+    """
+    bias, output = rest[: turned.shape[0]], rest[turned.shape[0] :]
     for d in range(documents.shape[0]):
         score = _ZERO
         for h in range(turned.shape[0]):
@@ -64,6 +68,22 @@ def score_network(turned: Any, bias: Any, output: Any, activation: int, document
                 x += turned[h, f] * documents[d, f]
             score += output[h] * (max(x, _ZERO) if activation == 0 else _HALF * (_ONE + np.tanh(_HALF * x)))
         scores[d] = score
+
+
+@njit(**FLAGS)
+def move(params: Any, noise: Any, sign: Any, local: Any) -> None:
+    """local[:] = params + sign * noise"""
+    for f in range(len(params)):
+        local[f] = params[f] + sign * noise[f]
+
+
+@njit(**FLAGS)
+def estimate(means: Any, noise: Any, sigma: float, antithetic: bool, out: Any) -> None:
+    """out[:] what the server makes of a message with these mean rewards [2]; twin of `es.es_add`."""
+    plus, minus = np.float64(np.float32(means[0])), np.float64(np.float32(means[1]))
+    scale = ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
+    for f in range(len(noise)):
+        out[f] = scale * noise[f]  # [foltr-es, Eq. 6]
 
 
 @njit(**FLAGS)
@@ -162,12 +182,10 @@ def evolve_clients(
         half = n // 2 if antithetic else n
         fill_noise(noise, first_word(derive(key, _SEED, (np.uint32(round), np.uint32(ids[row])))), sigma)
         secret = derive(key, _PRIVATISE, (np.uint32(round), np.uint32(ids[row])))
-        told_plus, told_minus, shown_quality = 0.0, 0.0, 0.0
+        told, shown_quality = np.zeros(2), 0.0  # told: the rewards of both directions, added up
         for interaction in range(n):
             if interaction == 0 or interaction == half:
-                sign = _ONE if interaction < half else -_ONE
-                for f in range(p):
-                    local[f] = params[f] + sign * noise[f]
+                move(params, noise, _ONE if interaction < half else -_ONE, local)
                 if hidden > 0:
                     turn_weights(local, n_features, turned)
             name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
@@ -177,8 +195,7 @@ def evolve_clients(
             if hidden == 0:
                 score_documents(local, documents, scores)
             else:
-                bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
-                score_network(turned, bias, output, activation, documents, scores)
+                score_network(turned, local[n_features * hidden :], activation, documents, scores)
             n_shown = rank_places(scores, length, k, places)
             gain = dcg(grades, label, places, n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
@@ -187,12 +204,7 @@ def evolve_clients(
                 fill_uniform(draws, k, derive(key, _STOP, name))
                 stop_reading(grades, label, places, n_shown, draws, stop[group], clicked)
             place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
-            told = values[answer(place, secret, interaction, len(values), threshold)]
-            told_plus += told if interaction < half else 0.0
-            told_minus += 0.0 if interaction < half else told
+            told[0 if interaction < half else 1] += values[answer(place, secret, interaction, len(values), threshold)]
         qualities[row] = shown_quality / n
-        plus, minus = np.float64(np.float32(told_plus / half)), np.float64(np.float32(told_minus / half))
-        scale = ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
-        for f in range(p):
-            estimates[row, f] = scale * noise[f]  # [foltr-es, Eq. 6]
+        estimate(told / half, noise, sigma, antithetic, estimates[row])
     return estimates, qualities

@@ -17,7 +17,7 @@ import numpy as np
 from hushrank.engine.collect import Collector, Gathering, WeightedSum, WordSum
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
-from hushrank.engine.kernel import learn_clients
+from hushrank.engine.kernel import kernel_for
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
@@ -137,7 +137,7 @@ def learning_kernel(method: Method) -> Kernel:
     """PDGD on a block of clients."""
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
     settings = (np.float32(rate), method.batch or 1, *method.protection.clipping)
-    places = personal_places(method.ranker)
+    places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull)
 
     def learn(*arguments: Any) -> Learnt:
         *before, personal = arguments

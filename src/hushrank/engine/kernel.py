@@ -6,6 +6,9 @@ fits into the cache; XLA pads lists and writes every step to memory. A client's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -217,6 +220,18 @@ def scale_weights(local: Any, norm: float) -> None:
             local[f] = np.float32(local[f] * scale)
 
 
+@njit(**FLAGS)
+def put_at(vector: Any, places: Any, values: Any) -> None:
+    for j in range(len(places)):
+        vector[places[j]] = values[j]
+
+
+@njit(**FLAGS)
+def take_from(vector: Any, places: Any, values: Any) -> None:
+    for j in range(len(places)):
+        values[j] = vector[places[j]]
+
+
 @njit(**SUMS)
 def write_update(update: Any, local: Any, params: Any) -> None:
     for f in range(len(update)):
@@ -294,10 +309,8 @@ def learn_clients(
     clicked, left = np.empty(k, np.bool_), np.empty(k, np.float32)
     for row in range(len(ids)):
         local[:] = params
-        for j in range(len(places)):
-            local[places[j]] = personal[row, j]
-        group = groups[row]
-        quality = 0.0
+        put_at(local, places, personal[row])
+        group, quality = groups[row], 0.0
         for interaction in range(n_interactions[row]):
             name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
             query = first_query[group] + first_word(derive(key, _QUERY, name)) % np.uint32(n_queries[group])
@@ -319,11 +332,25 @@ def learn_clients(
                 if weight_norm > 0:
                     scale_weights(local, weight_norm)
         qualities[row] = quality / n_interactions[row]
-        for j in range(len(places)):
-            own[row, j] = local[places[j]]
-            local[places[j]] = params[places[j]]
+        take_from(local, places, own[row])
+        put_at(local, places, params[places])
         if clip_norm > 0:
             write_clipped(updates[row], local, params, clip_norm, order, step)
         else:
             write_update(updates[row], local, params)
     return updates, qualities, own
+
+
+@cache
+def kernel_for(pull: Callable[..., bool] | None) -> Callable[..., Any]:
+    """`learn_clients` with another learner's `pull` in the place of `pull_pairs`; None: as it is.
+
+    Why the same code with other globals: Numba cannot keep a function of functions from one process to the next, and
+    the usual learner must not be compiled again in each.
+    """
+    if pull is None:
+        return learn_clients
+    text = learn_clients.py_func
+    names = {**text.__globals__, "pull_pairs": njit(nogil=True, error_model="numpy")(pull)}
+    own = FunctionType(text.__code__, names, f"learn_clients_by_{pull.__name__}")
+    return njit(_SIGNATURE, nogil=True, error_model="numpy")(own)

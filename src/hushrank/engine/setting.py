@@ -14,6 +14,7 @@ from hushrank.federation.groups import Group
 from hushrank.federation.personal import personal_places
 from hushrank.federation.replay import Replay
 from hushrank.federation.summation import OpenSum, Summation
+from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.protection import Protection
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.sum_format import SumFormat
@@ -34,7 +35,7 @@ class Method:
     ranker: LinearRanker | MlpRanker
     population: Population
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
-    learner: str = "pdgd"
+    learner: NamedLearner = PDGD  # how a client reads one interaction
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
@@ -148,8 +149,8 @@ def why_not_fast(setting: Setting) -> str | None:
     method = setting.method
     if setting.replays is not None:
         return "a click log"
-    if method.learner != "pdgd":
-        return f"learner={method.learner}"
+    if method.learner != PDGD and method.learner.pull is None:
+        return f"learner={method.learner.name}"
     if method.attack is not None and method.protection.n_makers:
         return "attack with noise in every upload"  # which the attack would see, and which they draw for the sum alone
     if method.exchange.name not in FUSED:

@@ -27,6 +27,7 @@ from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_p
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.learners.named import PDGD
 from hushrank.types import Array, NamedArrays
 
 
@@ -189,9 +190,18 @@ def name_engine(setting: Setting, options: Options, platform: str) -> str:
             f"engine={options.engine} does not do {only_plain}: leave --engine out, the plain engine does."
         )
     can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
+    if setting.method.learner != PDGD and not (can_fuse and has_numba() and options.engine != "xla"):
+        return name_slow_engine(setting.method.learner.name, options)
     if options.engine == "numba" and not (can_fuse and has_numba()):
         raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
     return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
+
+
+def name_slow_engine(learner: str, options: Options) -> str:
+    """Of a learner that has a fused form and no other, where the fused loop cannot be used."""
+    if options.engine != "auto":
+        raise ValueError(f"engine={options.engine} does not do learner={learner}: leave --engine out.")
+    return "plain"
 
 
 def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Setting, Plan], Advance]:

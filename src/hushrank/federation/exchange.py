@@ -98,6 +98,7 @@ def protect(federation: Federation, protection: UpdateProtection) -> Federation:
     equipped = replace(
         federation,
         privatise=protection.privatise,
+        answers_always=protection.answers_always,
         quorum=protection.quorum(),
         weight_norm=protection.clipping.weight_norm or None,
     )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from hushrank.learners.named import LEARNERS
 from hushrank.metrics.ndcg import ndcg
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
@@ -92,7 +91,8 @@ def _search(federation: Federation, client: Client, *, key: Array, round: int, i
         stop_draws = draw_uniform(draw(Purpose.STOP), len(ranking))
         is_clicked = user(grades[ranking], click_draws, stop_draws)
 
-        gradient = LEARNERS[federation.learner](federation.ranker, local, features, scores, ranking, is_clicked)
+        seen = (features, scores, ranking, is_clicked)
+        gradient = federation.learner.gradient(federation.ranker, local, *seen)
         return gradient, ndcg(grades[ranking], grades, k=federation.k)
 
     return lesson

@@ -6,13 +6,12 @@ They are never part of an update. The store is [n_clients, n_personal], keyed by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hushrank.federation.state import OWN_PARAMETERS
-from hushrank.types import Array, Client, NamedArrays, Ranker
+from hushrank.types import Array, Client, DenseUpdate, NamedArrays, Ranker
 
 if TYPE_CHECKING:
     from hushrank.federation.round import Federation
@@ -47,5 +46,5 @@ def study_personally(
         own[client.id] = start[places] + update.delta[places]
         shared = update.delta.copy()
         shared[places] = 0
-        learnt.append((replace(update, delta=shared), quality))
+        learnt.append((DenseUpdate(shared, update.n_interactions), quality))
     return {**state, OWN_PARAMETERS: own}, learnt

@@ -25,7 +25,8 @@ class Replay:
     ) -> tuple[DenseUpdate, float]:
         """A client's next impressions, from the first again after the last.
 
-        Who has none learns nothing, and the quality of what they saw is not known: NaN.
+        Who has none learns nothing, and the quality of what they saw is not known: NaN. Under protection they answer
+        all the same: a sum must not tell who is silent, and noise in shares adds up only if everybody sends one.
         """
         del key
         own = self.own[client.id]
@@ -33,7 +34,8 @@ class Replay:
         numbers = [int(own[((round - 1) * n + step) % len(own)]) for step in range(n)]
         lessons = [self._remember(federation, client, number) for number in numbers]
         local, quality = follow_lessons(params, lessons, federation.steps)
-        return DenseUpdate((local - params).astype(params.dtype), n), quality if n else float("nan")
+        weight = n or int(federation.answers_always)
+        return DenseUpdate((local - params).astype(params.dtype), weight), quality if n else float("nan")
 
     def _remember(self, federation: Federation, client: Client, impression: int) -> Lesson:
         """One logged list, its clicks, and what they say about the weights of today."""

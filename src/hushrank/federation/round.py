@@ -27,6 +27,7 @@ from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_personal, study_personally
 from hushrank.federation.seen import describe_seen, name_evidence
 from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
+from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
@@ -43,12 +44,13 @@ class Federation:
     queries: QuerySet  # what people search for
     population: Population
     groups: tuple[Group, ...] = ()  # of clients that differ; none: all are alike
-    learner: str = "pdgd"  # how a client reads one interaction
+    learner: NamedLearner = PDGD  # how a client reads one interaction
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
     study: Study = learn  # what a client does in a round
     weight_norm: float | None = None  # clip the weights to this L2 norm after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
+    answers_always: bool = False  # whether a client that learnt nothing sends that, with weight 1
     attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: `combine`

@@ -29,7 +29,6 @@ from hushrank.leaks.observer import (
 )
 from hushrank.leaks.reward_observer import choose_guess, guess_rewards, share_right
 from hushrank.learners.es import directions, perturbation
-from hushrank.learners.named import LEARNERS
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking, sort_ranking
@@ -183,7 +182,7 @@ def watch_client(federation: Federation, params: Array, draws: Draws, client: in
         scores = federation.ranker.score(local, features)
         ranking = sample_ranking(scores, draws.show[client, i, : len(scores)], k=federation.k)
         is_clicked = _click(federation, grades[ranking], draws, client, i)
-        gradient = LEARNERS[federation.learner](federation.ranker, local, features, scores, ranking, is_clicked)
+        gradient = federation.learner.gradient(federation.ranker, local, features, scores, ranking, is_clicked)
         local = local + federation.learning_rate * gradient
         local = local if federation.weight_norm is None else clip_weights(local, federation.weight_norm)
         clicked |= set((rows.start + ranking[is_clicked]).tolist())

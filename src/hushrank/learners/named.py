@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from hushrank.learners.pdgd import pdgd_gradient
 from hushrank.registry import register
 from hushrank.types import Gradient
 
-LEARNERS: dict[str, Gradient] = {"pdgd": pdgd_gradient}  # `register_learner` adds to it
+LearnerMaker: TypeAlias = Gradient | type[Gradient]  # a learner, or the dataclass of learners that differ in settings
+LEARNERS: dict[str, LearnerMaker] = {"pdgd": pdgd_gradient}  # `register_learner` adds to it
 
 
-def register_learner(name: str, gradient: Gradient) -> None:
+@dataclass(frozen=True, slots=True)
+class NamedLearner:
+    """How a client reads one interaction, under its name."""
+
+    name: str
+    gradient: Gradient
+
+    @property
+    def pull(self) -> Callable[..., bool] | None:
+        """The same for linear rankers, in a form that Numba compiles (`engine/kernel.py`, `pull_pairs`); None: none."""
+        return getattr(self.gradient, "pull", None)
+
+
+PDGD = NamedLearner("pdgd", pdgd_gradient)
+
+
+def find_learner(name: str, **settings: object) -> NamedLearner:
+    """The learner of this name with these settings."""
+    made = LEARNERS[name]
+    return NamedLearner(name, made(**settings) if isinstance(made, type) else made)
+
+
+def register_learner(name: str, gradient: LearnerMaker) -> None:
     """Offer a learner as `learner=name`."""
     register(LEARNERS, name, gradient, key="learner")

@@ -18,6 +18,7 @@ from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.keys import population_of
 from hushrank.federation.replay import Replay
+from hushrank.learners.named import find_learner
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
@@ -43,6 +44,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
     replays = None if recipe.log is None else read_replays(recipe, dataset, tell=tell)
     if replays is not None and not recipe.is_central:
         recipe = replace(recipe, n_clients=len(replays[0].own))  # the log says who there is
+        check_recipe(recipe)
     method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
     if start is not None:
         first: tuple[float, ...] | None = read_start(start, method)
@@ -97,7 +99,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         ranker=ranker,
         population=population_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
-        learner=recipe.learner,
+        learner=find_learner(recipe.learner, **options_for(recipe, "learner")),
         learning_rate=recipe.learning_rate,
         exchange=exchange,
         summation=summation,

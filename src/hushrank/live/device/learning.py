@@ -8,6 +8,7 @@ Lists of rankers more than `MAX_AGE` rounds old are left out. On lists of the ve
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -15,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from hushrank.federation.exchange import Exchange, UpdateExchange
+from hushrank.federation.local import Lesson, Steps, follow_lessons
 from hushrank.learners.logged import rescored_pdgd_gradient
 from hushrank.live.device.impressions import SAMPLED, Impression
 from hushrank.live.device.outbox import Answer
@@ -43,7 +45,7 @@ class Draft:
     price: Spend | None  # of the answer; None: nothing is promised
 
 
-class Progress(NamedTuple):
+class RoundProgress(NamedTuple):
     """How far a round's searches have come."""
 
     n_lists: int  # that the round's answer would use
@@ -76,11 +78,11 @@ class Learning(ABC):
         """The list of a round's interaction, not yet clicked, as the simulator would show it; uniforms [n]."""
 
     @abstractmethod
-    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
+    def begin(self, store: Interactions, ranker: KeptRanker) -> RoundProgress:
         """What the store has for this round's answer already."""
 
     @abstractmethod
-    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
         """After one more list."""
 
     def draw_seed(self, key: Array) -> int | None:
@@ -99,6 +101,11 @@ class GradientLearning(Learning):
     """By gradients, from lists that were sampled."""
 
     exchange: UpdateExchange
+
+    @property
+    def steps(self) -> Steps:
+        """How a client moves its weights."""
+        return Steps(self.agreement.learning_rate, keep=self.exchange.protection.limit_weights)
 
     def find(self, store: Interactions, ranker: KeptRanker) -> list[Numbered]:
         """The lists that an answer would use, in the order they were shown."""
@@ -127,16 +134,16 @@ class GradientLearning(Learning):
         ranking = sample_ranking(scores, uniforms, k=self.agreement.k)
         return Impression(ranker.round, features, scores, ranking, np.zeros(len(ranking), bool), SAMPLED)
 
-    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
-        found, local = self.find(store, ranker), ranker.params
-        for _, impression in found:
-            local = take_step(self, local, impression)
-        return Progress(len(found), local)
-
-    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
-        """As `round.learn`: each list is shown by the weights that the lists before it have moved."""
+    def begin(self, store: Interactions, ranker: KeptRanker) -> RoundProgress:
         found = self.find(store, ranker)
-        return Progress(len(found), take_step(self, progress.params, found[-1][1]))
+        lessons = [read_impression(self, impression) for _, impression in found]
+        return RoundProgress(len(found), follow_lessons(ranker.params, lessons, self.steps)[0])
+
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
+        """As `local.learn`: each list is shown by the weights that the lists before it have moved."""
+        found = self.find(store, ranker)
+        lesson = read_impression(self, found[-1][1])
+        return RoundProgress(len(found), follow_lessons(progress.params, [lesson], self.steps)[0])
 
 
 def learn_update(learning: GradientLearning, params: Array, impressions: list[Impression]) -> DenseUpdate:
@@ -144,21 +151,16 @@ def learn_update(learning: GradientLearning, params: Array, impressions: list[Im
 
     Who saw nothing and answers all the same sends nothing, with weight 1.
     """
-    local = params
-    for impression in impressions:
-        local = take_step(learning, local, impression)
+    lessons = [read_impression(learning, impression) for impression in impressions]
+    local, _ = follow_lessons(params, lessons, learning.steps)
     return DenseUpdate(local - params, max(len(impressions), 1))
 
 
-def take_step(learning: GradientLearning, local: Array, impression: Impression) -> Array:
-    """[n_params] the weights after one list."""
-    gradient = rescored_pdgd_gradient(
-        learning.ranker,
-        local,
-        impression.features,
-        impression.scores,
-        impression.ranking,
-        impression.is_clicked,
-        max_weight=MAX_WEIGHT,
-    )
-    return learning.exchange.protection.limit_weights(local + learning.agreement.learning_rate * gradient)
+def read_impression(learning: GradientLearning, impression: Impression) -> Lesson:
+    """Where one list that was shown pulls the weights; how good it was, nobody knows."""
+
+    def lesson(local: Array) -> tuple[Array, float]:
+        seen = (impression.features, impression.scores, impression.ranking, impression.is_clicked)
+        return rescored_pdgd_gradient(learning.ranker, local, *seen, max_weight=MAX_WEIGHT), math.nan
+
+    return lesson
