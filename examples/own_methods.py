@@ -36,12 +36,12 @@ def coordinate_median(updates: Array, weights: Array) -> Array:
     return np.median(updates[weights > 0], axis=0)
 
 
-@hushrank.attack("shout")
+@hushrank.attack("shout", knowledge="everybody")
 def shout(view: AttackView, *, key: Array) -> Array:
-    """Malicious clients send noise a hundred times as long as their own updates."""
-    assert view.own is not None
-    length = np.linalg.norm(view.own, axis=1).mean()
-    noise = draw_normal(key, view.own.size).reshape(view.own.shape)
+    """Malicious clients send noise a hundred times as long as an honest update."""
+    assert view.others is not None
+    length = np.linalg.norm(view.others, axis=1).mean()
+    noise = draw_normal(key, view.n_malicious * len(view.params)).reshape(view.n_malicious, -1)
     return 100 * length * noise / np.linalg.norm(noise, axis=1, keepdims=True)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny_settings import N_FEATURES, tiny_setting
 
+from hushrank.engine.addition import add_words
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
-from hushrank.engine.program import add_words
 from hushrank.engine.setting import Setting, why_not_fast
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import Population, answer_mask, sample_ids

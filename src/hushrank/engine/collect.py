@@ -6,12 +6,14 @@ A kernel hands out the updates of a block of clients [n, p]. *Streams* add block
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from hushrank.engine.kernel import add_rows
+from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.types import Array
 
@@ -36,6 +38,7 @@ class Collector(Protocol):
 class WeightedSum:
     """[p] the weighted sum of all updates; blocks are added in order, so that no number of threads changes a bit."""
 
+    format: SumFormat | None  # none is needed
     n_params: int
 
     def reduce(self, updates: Array, weights: Array) -> Array:
@@ -89,3 +92,7 @@ class Gathering:
 
     def finish(self, so_far: list[Array]) -> Array:
         return np.concatenate(so_far)
+
+
+# {how updates are added up: the collector}
+COLLECTORS: dict[str, Callable[..., Collector]] = {OpenSum.name: WeightedSum, MaskedSum.name: WordSum}

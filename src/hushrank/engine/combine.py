@@ -6,7 +6,7 @@ Shapes: C cells, p parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import answer_mask, count_interactions, find_groups, sample_ids
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
 from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
+from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
 
@@ -92,10 +93,8 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
     evidence: dict[str, Array] = {}
     if method.rule is not None:
         state, means, evidence = apply_rules(method, state, received, heard)
-    elif method.secure_sum is not None:
-        means = average_words(method, received)
     else:
-        means = average_sums(method, _as_sums(method, state, received))
+        means = AVERAGES[method.summation.name](method, _as_sums(method, state, received))
     return take_step(method, state, means, heard), evidence
 
 
@@ -164,3 +163,7 @@ def take_step(method: Method, state: NamedArrays, means: Array, heard: Array) ->
     moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
     kept = {name: np.where(heard[:, None], new, state[name]).astype(state[name].dtype) for name, new in moved.items()}
     return {**state, **kept}
+
+
+# {how updates are added up: how their sums become means}
+AVERAGES: dict[str, Callable[[Method, Received], Array]] = {OpenSum.name: average_sums, MaskedSum.name: average_words}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from hushrank.engine.collect import Collector, Gathering, WeightedSum, WordSum
+from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
 from hushrank.engine.kernel import kernel_for
@@ -82,9 +82,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
 def choose_collector(method: Method) -> Collector:
     if method.is_gathered:
         return Gathering(method.n_params)
-    if method.secure_sum is not None:
-        return WordSum(method.secure_sum, method.n_params)
-    return WeightedSum(method.n_params)
+    return COLLECTORS[method.summation.name](method.summation.format, method.n_params)
 
 
 def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[NamedArrays, dict[str, Array]]:

@@ -17,7 +17,8 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from hushrank.aggregation.mean import MeanState, mean_finish
+from hushrank.aggregation.mean import MeanState
+from hushrank.engine.addition import ADDITIONS
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.inputs import (
     PARAMS,
@@ -30,7 +31,6 @@ from hushrank.engine.inputs import (
     initial_state,
 )
 from hushrank.engine.local import DRAWS, ClientRows, learn_locally
-from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
@@ -40,10 +40,9 @@ from hushrank.federation.groups import Group
 from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
-from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
-from hushrank.types import NamedArrays
+from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
 _PROGRAMS: dict[Any, Any] = {}
@@ -116,8 +115,7 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
         new, seen, n_drawn, n_outside = program(queries, cells, jax.device_put(dict(state), place), *numbers)
         if setting.method.population.is_poisson:
             check_drawn(setting.method.population, int(n_drawn))
-        if setting.method.secure_sum is not None:
-            setting.method.secure_sum.check_range(int(n_outside))
+        ADDITIONS[method.summation.name].check(method, int(n_outside))
         shown: Seen = jax.tree.map(lambda column: np.asarray(column)[:n], seen)
         return new, name_seen(shown, setting.groups_of(0) if setting.groups else ())
 
@@ -135,17 +133,14 @@ def name_seen(seen: Seen, groups: Sequence[Group]) -> dict[str, Any]:
 def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     """[CHUNK, C, p] of each round's mean, or int32 of its secure sum, drawn on the host as the plain round draws it;
     None without protection."""
-    method, format = setting.method, setting.method.secure_sum
+    method = setting.method
     if not method.protection.has_noise:
         return None
-    keys = [cell_key(setting, cell) for cell in plan.cells]
-    noise = np.zeros((CHUNK, len(keys), method.n_params), np.float32 if format is None else np.int32)
+    addition, keys = ADDITIONS[method.summation.name], [cell_key(setting, cell) for cell in plan.cells]
+    noise: Array = np.zeros((CHUNK, len(keys), method.n_params), addition.dtype)
     for i in range(n):
         for cell, key in enumerate(keys):
-            if format is None:
-                noise[i, cell] = mean_noise(method, key, first + i)
-            else:
-                noise[i, cell] = noise_steps(method, format, key, first + i).astype(np.int32)
+            noise[i, cell] = addition.draw_noise(method, key, first + i)
     return noise
 
 
@@ -210,16 +205,11 @@ def run_round(
     noise: Any,
 ) -> tuple[NamedArrays, Seen, Any]:
     """One round of every cell; noise [C, p] of its mean or secure sum, or None. Last: numbers beyond its range."""
-    times = 1.0 if method.batch is None else float(method.batch)  # Why: a central batch sums, a mean divides
 
     def update(i: Any, carry: tuple[NamedArrays, Seen, Any]) -> tuple[NamedArrays, Seen, Any]:
         state, before, n_outside = carry
         sums = aggregate_cohort(method, shape, queries, cells, state, cohort, round, i)
-        if method.secure_sum is None:
-            combined = finish_mean(method, sums.mean)
-            combined = times * combined if noise is None else combined + noise
-        else:
-            combined = finish_mean(method, open_sum(method.secure_sum, sums.mean, noise))
+        combined = ADDITIONS[method.summation.name].finish(method, sums.mean, noise)
         is_heard = sums.answered >= method.quorum.needed(cohort.n)[:, None]
         moved = take_step(method, state, combined, is_heard)
         moved = moved if sums.personal is None else {**moved, OWN_PARAMETERS: sums.personal}
@@ -235,26 +225,6 @@ def take_step(method: Method, state: NamedArrays, combined: Any, is_heard: Any) 
     step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], combined)
     moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
     return {**state, **{name: jnp.where(is_heard, new, state[name]) for name, new in moved.items()}}
-
-
-def finish_mean(method: Method, mean: MeanState) -> Any:
-    return mean_finish(mean) if method.divisor is None else mean.total / method.divisor
-
-
-def open_sum(format: SumFormat, mean: MeanState, noise: Any) -> MeanState:
-    """The weighted sum that whole numbers modulo 2^32 stand for; noise [C, p] in such numbers, or None."""
-    words = mean.total if noise is None else mean.total + noise
-    return MeanState(words.astype(jnp.float32) * format.step, mean.weight)
-
-
-def add_words(format: SumFormat, delta: Any, weight: Any) -> tuple[Any, Any]:
-    """[C, p] int32, twin of `SumFormat.add` for updates [C, b, p] of weights [C, b]; and how many are out of range.
-
-    Exact: a float32 number over a power of two is one, rounded too, and 32-bit sums wrap as the protocol's do.
-    """
-    steps = jnp.rint(delta / format.step).astype(jnp.int32)
-    n_outside = jnp.sum(~(jnp.abs(delta) <= format.largest) & (weight > 0)[..., None], dtype=jnp.int32)
-    return jnp.sum(weight.astype(jnp.int32)[..., None] * steps, axis=1, dtype=jnp.int32), n_outside
 
 
 def _nothing_seen(method: Method, shape: Shape) -> Seen:
@@ -336,7 +306,7 @@ def aggregate_share(
         return add_learnt(method, sums, learnt, cohort)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
-    nothing = jnp.zeros(state[PARAMS].shape, jnp.float32 if method.secure_sum is None else jnp.int32)
+    nothing = jnp.zeros(state[PARAMS].shape, ADDITIONS[method.summation.name].dtype)
     own = state.get(OWN_PARAMETERS)
     start = Sums(MeanState(nothing, nobody), nobody, _nothing_seen(method, shape), jnp.int32(0), own)
     sums: Sums = _repeat(shape.n_blocks, add_block, start)
@@ -382,11 +352,7 @@ def learn_block(
 def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -> Sums:
     """One block more."""
     weight = learnt.weights
-    if method.secure_sum is None:
-        total = jnp.einsum("cb,cbp->cp", weight.astype(jnp.float32), learnt.updates)
-        n_outside = jnp.int32(0)
-    else:
-        total, n_outside = add_words(method.secure_sum, learnt.updates, weight)
+    total, n_outside = ADDITIONS[method.summation.name].add(method, learnt.updates, weight)
     mean = MeanState(sums.mean.total + total, sums.mean.weight + weight.sum(axis=1, keepdims=True))
     shown = learnt.qualities.sum(axis=1) / jnp.maximum(cohort.n, 1)
     seen = Seen(

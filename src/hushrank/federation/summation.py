@@ -15,6 +15,7 @@ class Summation(ABC):
     """Between what clients send and what the server combines."""
 
     __slots__ = ()
+    name: ClassVar[str]  # under which the engines keep what belongs to it
     is_secure: ClassVar[bool]  # whether the server sees only sums
 
     @property
@@ -35,6 +36,7 @@ class Summation(ABC):
 class OpenSum(Summation):
     """The server sees every update and adds them itself."""
 
+    name: ClassVar[str] = "open"
     is_secure: ClassVar[bool] = False
 
     @property
@@ -54,6 +56,7 @@ class OpenSum(Summation):
 class MaskedSum(Summation):
     """The protocol of `privacy/secure_sum.py`: the server learns the sum and who took part."""
 
+    name: ClassVar[str] = "masked"
     is_secure: ClassVar[bool] = True
 
     format: SumFormat

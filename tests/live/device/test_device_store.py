@@ -227,8 +227,7 @@ import json
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
-from hushrank.live.device.store import *
-from test_device_store import shown
+from test_device_store import SAMPLED, Answer, Interactions, shown
 with Interactions(Path(sys.argv[1])) as store:
     round = max((answer.round for answer in store.outbox.answers()), default=0)
     while True:
