@@ -297,9 +297,8 @@ def check_recipe(recipe: Recipe) -> None:
 
 def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
-    sound = Privacy.client_noise if recipe.noise_at == Placement.clients else Privacy.server_noise
-    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": sound}
-    privacy = Privacy.responses if recipe.is_evolution and recipe.privacy == "paper" else modes[recipe.privacy]
+    kind = Privacy(MODES[recipe.privacy].kind({"placement": recipe.noise_at}))
+    privacy = Privacy.responses if recipe.is_evolution and kind is Privacy.paper else kind
     is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),

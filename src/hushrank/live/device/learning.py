@@ -41,7 +41,7 @@ class Draft:
     price: Spend | None  # of the answer; None: nothing is promised
 
 
-class Progress(NamedTuple):
+class RoundProgress(NamedTuple):
     """How far a round's searches have come."""
 
     n_lists: int  # that the round's answer would use
@@ -74,11 +74,11 @@ class Learning(ABC):
         """The list of a round's interaction, not yet clicked, as the simulator would show it; uniforms [n]."""
 
     @abstractmethod
-    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
+    def begin(self, store: Interactions, ranker: KeptRanker) -> RoundProgress:
         """What the store has for this round's answer already."""
 
     @abstractmethod
-    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
         """After one more list."""
 
     def draw_seed(self, key: Array) -> int | None:
@@ -125,16 +125,16 @@ class GradientLearning(Learning):
         ranking = sample_ranking(scores, uniforms, k=self.agreement.k)
         return Impression(ranker.round, features, scores, ranking, np.zeros(len(ranking), bool), SAMPLED)
 
-    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
+    def begin(self, store: Interactions, ranker: KeptRanker) -> RoundProgress:
         found, local = self.find(store, ranker), ranker.params
         for _, impression in found:
             local = take_step(self, local, impression)
-        return Progress(len(found), local)
+        return RoundProgress(len(found), local)
 
-    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
         """As `round.learn`: each list is shown by the weights that the lists before it have moved."""
         found = self.find(store, ranker)
-        return Progress(len(found), take_step(self, progress.params, found[-1][1]))
+        return RoundProgress(len(found), take_step(self, progress.params, found[-1][1]))
 
 
 def learn_update(learning: GradientLearning, params: Array, impressions: list[Impression]) -> DenseUpdate:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hushrank.federation.evolution import Evolution
 from hushrank.learners.es import directions, perturbation
-from hushrank.live.device.learning import Draft, Learning, Progress
+from hushrank.live.device.learning import Draft, Learning, RoundProgress
 from hushrank.live.device.store import SORTED, Impression, Interactions, KeptRanker
 from hushrank.rankers.policy import sort_ranking
 from hushrank.streams import draw_bits
@@ -58,12 +58,12 @@ class TrialLearning(Learning):
         signs = directions(self.agreement.interactions, antithetic=self.exchange.antithetic)
         return self.sort_list(ranker, features, direction=int(signs[interaction]))
 
-    def begin(self, store: Interactions, ranker: KeptRanker) -> Progress:
-        return Progress(store.count_shown(round=ranker.round), ranker.params)
+    def begin(self, store: Interactions, ranker: KeptRanker) -> RoundProgress:
+        return RoundProgress(store.count_shown(round=ranker.round), ranker.params)
 
-    def advance(self, store: Interactions, ranker: KeptRanker, progress: Progress) -> Progress:
+    def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
         del store, ranker
-        return Progress(progress.n_lists + 1, progress.params)
+        return RoundProgress(progress.n_lists + 1, progress.params)
 
     def draw_seed(self, key: Array) -> int:
         return int(draw_bits(key, 1)[0])
