@@ -15,12 +15,6 @@ from hushrank.privacy.protection import Exposure, UpdateProtection
 
 CLIP_NORM = 0.1  # of a sound mechanism, unless given
 
-MODES = {
-    "none": "no protection: updates leave as they are",
-    "paper": "as published: weights clipped, Gamma noise that sums to Laplace noise; its caveats in every output",
-    "sound": "updates clipped, noise on their sum, composed over all rounds; weight 1 for every client",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class PaperSetting:
@@ -73,13 +67,30 @@ def make_sound_noise(settings: Mapping[str, Any], exposure: Exposure) -> NoisySu
     return sound if noise is not None else sound.fit(settings["epsilon"], exposure)
 
 
-MAKERS: dict[str, Callable[[Mapping[str, Any], Exposure], UpdateProtection]] = {
-    "none": lambda _, __: OpenUpdates(),
-    "paper": lambda settings, _: make_paper_noise(settings),
-    "sound": make_sound_noise,
-}  # {mode: mechanism for dense updates, from the keys of a recipe or agreement}
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A value of the key `privacy`."""
+
+    says: str  # what it does, in a line
+    kind: Callable[[Mapping[str, Any]], str]  # (settings) -> its name in the table of what works together
+    make: Callable[[Mapping[str, Any], Exposure], UpdateProtection]  # (settings, exposure) -> the mechanism on updates
+
+
+MODES = {
+    "none": Mode("no protection: updates leave as they are", lambda _: "none", lambda _, __: OpenUpdates()),
+    "paper": Mode(
+        "as published: weights clipped, Gamma noise that sums to Laplace noise; its caveats in every output",
+        lambda _: "paper",
+        lambda settings, _: make_paper_noise(settings),
+    ),
+    "sound": Mode(
+        "updates clipped, noise on their sum, composed over all rounds; weight 1 for every client",
+        lambda settings: "clients' noise" if settings.get("placement") == Placement.clients else "server's noise",
+        make_sound_noise,
+    ),
+}  # settings: the keys of a recipe or agreement
 
 
 def make_protection(settings: Mapping[str, Any], exposure: Exposure) -> UpdateProtection:
     """The mechanism that the key `privacy` and its companions ask for."""
-    return MAKERS[settings["privacy"]](settings, exposure)
+    return MODES[settings["privacy"]].make(settings, exposure)

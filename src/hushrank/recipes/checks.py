@@ -17,7 +17,7 @@ from hushrank.clicks.keys import check_users
 from hushrank.federation.keys import check_no_evolution, evolution_of, population_of
 from hushrank.keys import keys_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
-from hushrank.privacy.placement import Placement
+from hushrank.privacy.named import MODES
 
 if TYPE_CHECKING:
     from hushrank.recipes.recipe import Recipe
@@ -48,9 +48,8 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
 
 def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
-    sound = Privacy.client_noise if recipe.noise_at == Placement.clients else Privacy.server_noise
-    modes = {"none": Privacy.none, "paper": Privacy.paper, "sound": sound}
-    privacy = Privacy.responses if recipe.is_evolution and recipe.privacy == "paper" else modes[recipe.privacy]
+    kind = Privacy(MODES[recipe.privacy].kind({"placement": recipe.noise_at}))
+    privacy = Privacy.responses if recipe.is_evolution and kind is Privacy.paper else kind
     is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),
