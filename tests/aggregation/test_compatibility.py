@@ -27,7 +27,7 @@ KINDS: tuple[Any, ...] = (Learner, Aggregation, Privacy, Attendance, Topology, C
 EXPECTED = """
               streamed gathered none responses paper server_noise client_noise everybody some direct secure_sum summing_proxy honest lying
 updates       .        .        .    x         .     .            .            .         .    .      .          .             .      .
-log           .        .        .    x         x     x            x            .         .    .      x          .             .      .
+log           .        .        .    x         .     .            .            .         .    .      .          .             .      .
 rewards       .        x        .    .         x     x            x            .         .    .      x          .             .      x
 central       .        x        .    x         x     x            x            .         x    .      x          x             .      x
 streamed      -        -        .    .         .     .            .            .         .    .      .          .             .      .
@@ -86,7 +86,7 @@ def test_exactly_the_crossed_pairs_are_refused() -> None:
 
 # Ways that work, counted by hand (attendance x conduct, unless said otherwise).
 # updates: directly, and by a proxy: none 4, paper 2, server 4, clients 4; secretly, all honest: none 2, paper 1,
-# clients 2; by a rule: none 4. log: directly, by a proxy, by a rule: 4 each. rewards: none and responses, directly and
+# clients 2; by a rule: none 4. log: the same. rewards: none and responses, directly and
 # by a proxy, all honest: 2 each. central: itself.
 @pytest.mark.parametrize(
     ("learner", "n_ways"),

@@ -52,8 +52,6 @@ def settings(*pairs: str) -> tuple[str, ...]:
             (*FPDGD, *settings("secure_sum=true", "attack=sign-flip", "n_malicious=1")),
             "attack=sign-flip is made from all updates of a round, and a secure sum shows none",
         ),
-        ((*FPDGD, *settings(*SOUND, "log=clicks.jsonl")), "from a click log is sent openly so far"),
-        ((*FPDGD, *settings("secure_sum=true", "log=clicks.jsonl")), "from a click log is sent openly so far"),
         (("run", "pdgd", *settings(*SOUND)), "recipe pdgd is central"),
         (("run", "pdgd", *settings("secure_sum=true")), "recipe pdgd is central"),
         (("run", "foltr-es", *settings(*SOUND)), "privacy=sound is for fpdgd"),

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from hushrank.clicks.table import TableUser
 from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import CellResult
+from hushrank.engine.simulate import CellResult, Options
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.learners.offline import lambdamart, mse_ranker, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
+from hushrank.recipes.recipe import Recipe
+from hushrank.recipes.resolve import resolve
+from hushrank.runs.simulation import Simulation
 from hushrank.types import Array, Fold, QuerySet, User
+
+
+@dataclass(frozen=True)
+class Baseline(Simulation):
+    """An `Experiment` without rounds: labels are read once."""
+
+    tell: Callable[[str], None] = lambda _: None
+
+    def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
+        del options
+        return train_baseline(self.recipe.recipe, self.setting, tell=self.tell)
+
+
+def prepare_baseline(recipe: Recipe, tell: Callable[[str], None], start: Path | None) -> Baseline:
+    return Baseline(recipe, resolve(recipe, tell=tell, start=start), tell)
 
 
 def train_baseline(

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hushrank.data.source import digest_file
 from hushrank.engine.device import describe_platform
-from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import CellResult, News, Options, prepare, simulate
+from hushrank.engine.simulate import CellResult, News, Options
 from hushrank.files import Json, write_bytes, write_json
 from hushrank.recipes.recipe import Recipe, hash_recipe
-from hushrank.recipes.resolve import resolve
 from hushrank.reports.page import write_report
 from hushrank.reports.summary import from_directory
-from hushrank.runs.baseline import train_baseline
 from hushrank.runs.directory import Spent, default_directory, locked, make_directory, refuse_existing
 from hushrank.runs.environment import describe_environment
+from hushrank.runs.experiment import Experiment
+from hushrank.runs.families import FAMILIES
 from hushrank.runs.result import summarise, write_curves, write_rankers
 
 START = "start.safetensors"  # in a run's directory: the ranker given with --from
@@ -58,11 +55,9 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     if not options.resume:
         refuse_existing(out)
     start = options.start or (out / START if (out / START).exists() else None)
-    setting = resolve(recipe, tell=options.tell, start=start)
-    if recipe.log is not None and not recipe.is_central:
-        recipe = replace(recipe, n_clients=setting.method.population.n_clients)
-    platform = prepare(setting, engine_options(options)).platform  # refuses what cannot be done here
-    make_directory(out, recipe)
+    experiment = FAMILIES[recipe.recipe](recipe, options.tell, start)
+    platform = experiment.check(engine_options(options))  # refuses what cannot be done here
+    make_directory(out, experiment.recipe)
     with locked(out):
         if start is not None and not (out / START).exists():
             write_bytes(out / START, start.read_bytes())  # Why: a run that is resumed begins with the same ranker
@@ -72,25 +67,22 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
                 out / "environment.json",
                 describe_environment(device=describe_platform(platform), command=options.command),
             )
-        results, device = carry_out(recipe, setting, out, options, spent)
+        results, device = carry_out(experiment, out, options, spent)
         write_curves(out / "metrics.jsonl", results)
         write_rankers(out / "rankers.safetensors", results)
-        result = summarise(recipe, setting, results, device=device, spent=spent.read())
+        result = summarise(experiment, results, device=device, spent=spent.read())
         write_json(out / "result.json", result)
         write_report([from_directory(out)], out / "report.html")
     return Run(out, result)
 
 
-def carry_out(
-    recipe: Recipe, setting: Setting, out: Path, options: RunOptions, spent: Spent
-) -> tuple[list[CellResult], str]:
+def carry_out(experiment: Experiment, out: Path, options: RunOptions, spent: Spent) -> tuple[list[CellResult], str]:
     """Every cell trained, and the device that did it."""
-    if recipe.is_offline:
-        return train_baseline(recipe.recipe, setting, tell=options.tell)
-    parts = (hash_recipe(recipe), setting.dataset.fingerprint, hash_start(setting.start), hash_log(recipe.log))
+    identity = f"{hash_recipe(experiment.recipe)}-{experiment.identity}"
     place = out / "checkpoints"
-    kept = replace(engine_options(options), checkpoints=place, identity="-".join(parts), saved=spent.save)
-    return simulate(setting, kept)
+    return experiment.carry_out(
+        replace(engine_options(options), checkpoints=place, identity=identity, saved=spent.save)
+    )
 
 
 def engine_options(options: RunOptions) -> Options:
@@ -103,11 +95,3 @@ def engine_options(options: RunOptions) -> Options:
         checkpoint_seconds=options.checkpoint_seconds,
         report=options.report,
     )
-
-
-def hash_start(start: tuple[float, ...] | None) -> str:
-    return "fresh" if start is None else hashlib.sha256(repr(start).encode()).hexdigest()[:8]
-
-
-def hash_log(path: str | None) -> str:
-    return "simulated" if path is None else digest_file(Path(path))[:8]

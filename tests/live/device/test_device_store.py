@@ -243,7 +243,7 @@ with Interactions(Path(sys.argv[1])) as store:
 def test_kill_9_at_any_moment_neither_loses_nor_repeats_an_impression(tmp_path: Path) -> None:
     path, moments, acknowledged = tmp_path / "client.sqlite", random.Random(pick_seed(5)), set[int]()
     for _ in range(6):
-        command = [sys.executable, "-c", WRITER, str(path), *map(str, Path(__file__).parents[:2])]
+        command = [sys.executable, "-c", WRITER, str(path), *map(str, Path(__file__).parents[:3])]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             for _ in range(3):  # Why: so that two answers of every life are committed, however slow the machine

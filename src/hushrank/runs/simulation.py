@@ -1,0 +1,150 @@
+"""Simulated federations and central training, as an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hushrank.clicks.table import TableUser
+from hushrank.data.source import digest_file
+from hushrank.engine.inputs import cell_key
+from hushrank.engine.plan import Cell
+from hushrank.engine.setting import Method, Setting
+from hushrank.engine.simulate import CellResult, Options, prepare, simulate
+from hushrank.federation.cohort import count_lost
+from hushrank.files import Json
+from hushrank.metrics.max_rr import mean_expected_max_rr
+from hushrank.metrics.ndcg import ndcg_variant
+from hushrank.metrics.offline import evaluate
+from hushrank.metrics.online import discounted_sum
+from hushrank.recipes.disclosure import who_learns
+from hushrank.recipes.guarantee import explain_guarantee
+from hushrank.recipes.recipe import Recipe
+from hushrank.recipes.resolve import resolve
+from hushrank.types import Array, Fold, QuerySet
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """An `Experiment`."""
+
+    recipe: Recipe
+    setting: Setting
+
+    @property
+    def identity(self) -> str:
+        fingerprint = self.setting.dataset.fingerprint
+        return "-".join((fingerprint, hash_start(self.setting.start), hash_log(self.recipe.log)))
+
+    def check(self, options: Options) -> str:
+        return prepare(self.setting, options).platform
+
+    def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
+        return simulate(self.setting, options)
+
+    def measure(self, result: CellResult) -> dict[str, float]:
+        return measure_cell(self.setting, result)
+
+    def describe(self) -> Json:
+        return describe_setting(self.recipe, self.setting)
+
+
+def prepare_simulation(recipe: Recipe, tell: Callable[[str], None], start: Path | None) -> Simulation:
+    setting = resolve(recipe, tell=tell, start=start)
+    if recipe.log is not None and not recipe.is_central:
+        recipe = replace(recipe, n_clients=setting.method.population.n_clients)  # the log says who there is
+    return Simulation(recipe, setting)
+
+
+def hash_start(start: tuple[float, ...] | None) -> str:
+    return "fresh" if start is None else hashlib.sha256(repr(start).encode()).hexdigest()[:8]
+
+
+def hash_log(path: str | None) -> str:
+    return "simulated" if path is None else digest_file(Path(path))[:8]
+
+
+def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
+    """Every metric of one training; those of groups that differ too."""
+    fold = next(fold for fold in setting.dataset.folds if fold.number == result.fold)
+    found = evaluate(fold.test, score_all(setting, result, fold.test))
+    others = {f"offline/{name}": mean.value for name, mean in found.items() if name != "nDCG@10"}
+    online = {"online/nDCG@10": discounted_sum(result.online)} if len(result.online) else {}
+    return {
+        "offline/nDCG@10": float(result.test[-1]),
+        "vali/nDCG@10": float(result.vali[-1]),
+        **online,
+        **others,
+        **measure_experience(setting, result, fold),
+        **{name: float(values[-1]) for name, values in result.looks.items() if name.count("/") > 1},  # of groups
+    }
+
+
+def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:
+    """[n_documents] by the last ranker."""
+    if result.scorer is not None:
+        return result.scorer(queries.features)
+    return setting.method.ranker.score(result.params, queries.features)
+
+
+def measure_experience(setting: Setting, result: CellResult, fold: Fold) -> dict[str, float]:
+    """Expected MaxRR of the person that the ranker was trained with; nothing for one without a click table."""
+    user = dict(setting.users)[result.user]
+    if not isinstance(user, TableUser):
+        return {}
+    table, k = user.as_table(setting.method.k), setting.method.k
+    train = mean_expected_max_rr(fold.train, score_all(setting, result, fold.train), table, k=k)
+    return {
+        "offline/MaxRR": float(result.looks["offline/MaxRR"][-1]),
+        "vali/MaxRR": float(result.looks["vali/MaxRR"][-1]),
+        "train/MaxRR": train.value,
+    }
+
+
+def describe_setting(recipe: Recipe, setting: Setting) -> Json:
+    """What the run's JSON says beside recipe, device, time and metrics."""
+    dataset, learning = setting.dataset, who_learns(recipe, setting.method)
+    return {
+        "data": {
+            "name": dataset.name,
+            "normalise": dataset.normalise,
+            "fingerprint": dataset.fingerprint,
+            "n_features": dataset.n_features,
+            "n_test_queries": sum(fold.test.n_queries for fold in dataset.folds),
+            "n_queries_skipped": sum(count_skipped(setting, fold) for fold in range(len(dataset.folds))),
+        },
+        "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
+        "bytes_per_client_round": 0 if recipe.is_central or recipe.is_offline else count_bytes(setting.method),
+        "rounds_lost": count_lost_rounds(setting),
+        "privacy": learning.promise,
+        "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
+        "guarantee": explain_guarantee(recipe, setting.method),
+    }
+
+
+def count_skipped(setting: Setting, fold: int) -> int:
+    """Test queries without a relevant document."""
+    test = setting.dataset.folds[fold].test
+    return int(sum(not test.grades[test.rows(query)].any() for query in range(test.n_queries)))
+
+
+def count_bytes(method: Method) -> int:
+    """What a client sends in a round: its message, or all messages of a secure sum."""
+    message, n_clients = method.exchange.count_bytes(method.n_params), method.population.cohort_size
+    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_params)
+
+
+def count_lost_rounds(setting: Setting) -> int:
+    """Over all trainings: rounds that would have carried less noise than promised, or opened too small a sum."""
+    method = setting.method
+    if method.quorum.least < 2:
+        return 0
+    keys = [
+        cell_key(setting, Cell(0, fold, n))
+        for fold in range(len(setting.dataset.folds))
+        for n in range(setting.repeats)
+    ]
+    lost = sum(count_lost(method.population, method.quorum, key, setting.rounds) for key in keys)
+    return len(setting.users) * lost
