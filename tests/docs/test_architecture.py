@@ -6,7 +6,7 @@ import re
 import runpy
 from typing import Any
 
-from rooms import import_graph
+from rooms import SOURCE, import_graph
 from shown_blocks import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -45,3 +45,10 @@ def test_a_long_arrow_has_a_lane_in_every_row_that_it_passes() -> None:
     )
     assert [len(row) for row in rows] == [1, 2, 2, 1]
     assert ("top", "top > low at 2") in links and ("top > low at 2", "low") in links
+
+
+def test_every_file_on_the_way_of_one_search_exists() -> None:
+    text = (ROOT / "docs" / "one_search.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_/]+\.py)`", text)) - {"tests/live/test_live_equality.py"}
+    assert len(named) > 40
+    assert not {name for name in named if not (SOURCE / name).is_file()}
