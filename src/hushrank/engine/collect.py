@@ -42,7 +42,9 @@ class WeightedSum:
     n_params: int
 
     def reduce(self, updates: Array, weights: Array) -> Array:
-        return add_rows(updates, weights.astype(updates.dtype, copy=False))
+        total = np.zeros(self.n_params, updates.dtype)
+        add_rows(total, updates, weights.astype(updates.dtype, copy=False))
+        return total
 
     def start(self) -> list[Array]:
         return [np.zeros(self.n_params, np.float32)]

@@ -33,38 +33,51 @@ class CellCohort:
     n_interactions: Array  # [n]
     groups: Array  # [n]
     weights: Array  # [n] float32, 0 for those whose update never arrives
-
-    @property
-    def n_answered(self) -> int:
-        return int(np.count_nonzero(self.weights))
+    n_searches: int
+    n_answered: int
+    total_weight: np.float32  # of those who answered
 
     def part(self, first: int, end: int) -> CellCohort:
+        """Some of them; what is counted stays that of all."""
+        if first == 0 and end >= len(self.ids):
+            return self
         here = slice(first, end)
-        return CellCohort(self.ids[here], self.n_interactions[here], self.groups[here], self.weights[here])
+        return replace(
+            self,
+            ids=self.ids[here],
+            n_interactions=self.n_interactions[here],
+            groups=self.groups[here],
+            weights=self.weights[here],
+        )
 
 
 def gather_cohort(method: Method, key: Array, round: int) -> CellCohort:
     population = method.population
     if method.batch is not None:  # central: one learner, all of the round's interactions
         interactions = np.array(population.interactions, np.int64)
-        return CellCohort(np.zeros(1, np.int64), interactions, np.zeros(1, np.int64), np.ones(1, np.float32))
+        return count_cohort(np.zeros(1, np.int64), interactions, np.zeros(1, np.int64), np.ones(1, np.float32))
     ids = sample_ids(population, key, round)
     n_interactions = count_interactions(population, ids)
     arrives = answer_mask(population, key, round, ids)
     each = np.ones_like(n_interactions) if method.counts_alike else n_interactions
     weights = np.where(arrives, each, 0).astype(np.float32)
-    return CellCohort(ids, n_interactions, find_groups(population, ids), weights)
+    return count_cohort(ids, n_interactions, find_groups(population, ids), weights)
+
+
+def count_cohort(ids: Array, n_interactions: Array, groups: Array, weights: Array) -> CellCohort:
+    n_answered = int(np.count_nonzero(weights))
+    return CellCohort(ids, n_interactions, groups, weights, int(n_interactions.sum()), n_answered, weights.sum())
 
 
 def describe_cells(
     setting: Setting, plan: Plan, cohorts: Sequence[CellCohort], qualities: Sequence[Sequence[Array]]
 ) -> dict[str, Array]:
     """What a round showed [C], from the quality of what each client saw, block by block in the order of the clients."""
-    totals = [sum(float(np.cumsum(block)[-1]) for block in blocks) for blocks in qualities]  # Why: one after another
+    totals = [sum(float(block.cumsum()[-1]) for block in blocks) for blocks in qualities]  # Why: one after another
     online = [total / max(len(cohort.ids), 1) for total, cohort in zip(totals, cohorts, strict=True)]
     seen = {
         ONLINE: np.array(online, np.float32),
-        SEARCHES: np.array([cohort.n_interactions.sum() for cohort in cohorts], np.int32),
+        SEARCHES: np.array([cohort.n_searches for cohort in cohorts], np.int32),
     }
     if setting.groups is None:
         return seen
@@ -89,7 +102,8 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
     """The state after the server's step in every cell that heard from enough clients, and the rules' evidence [C]."""
     if method.batch is not None:  # a central batch is no mean, and its steps were taken already
         return {**state, PARAMS: state[PARAMS] + np.stack(received.collected)}, {}
-    heard = np.array([c.n_answered >= method.quorum.needed(len(c.ids)) for c in received.cohorts])
+    quorum = method.quorum
+    heard = np.array([c.n_answered >= quorum.needed(len(c.ids)) for c in received.cohorts])
     evidence: dict[str, Array] = {}
     if method.rule is not None:
         state, means, evidence = apply_rules(method, state, received, heard)
@@ -136,7 +150,7 @@ def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received
 
 def average_sums(method: Method, received: Received) -> Array:
     """[C, p] float32 the mean of each cell, with its noise."""
-    totals, weights = np.stack(received.collected), np.array([c.weights.sum() for c in received.cohorts])
+    totals, weights = np.stack(received.collected), np.array([c.total_weight for c in received.cohorts])
     shares = np.full_like(weights, method.divisor) if method.divisor else np.maximum(weights, 1)
     means: Array = (totals / shares[:, None]).astype(np.float32)
     if method.protection.has_noise:

@@ -137,14 +137,16 @@ def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any
     return other + 1 if other >= place else other
 
 
-_SIGNATURE = types.Tuple((types.Array(f8, 2, "C"), types.Array(f8, 1, "C")))(
-    *(array_type(f4, 1), *QUERIES, *CLIENTS),
+_SIGNATURE = types.void(
+    *(types.Array(f8, 2, "C"), types.Array(f8, 1, "C"), array_type(f4, 1), *QUERIES, *CLIENTS),
     *(i8, i8, f8, types.boolean, i8, array_type(f8, 1), types.uint64),
 )
 
 
 @njit(_SIGNATURE, **FLAGS)
 def evolve_clients(
+    estimates: Any,  # [n, p] written: what each client's message is decoded to
+    qualities: Any,  # [n] written: the mean nDCG of what it saw
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, n_features]
     grades: Any,  # [n_labels] of every group's documents, end to end
@@ -169,10 +171,9 @@ def evolve_clients(
     measure: int,
     values: Any,  # [n_values] of the reward
     threshold: Any,  # words below it tell the truth
-) -> Any:
-    """(the estimate [n, p] that each client's message is decoded to, the mean nDCG [n] of what it saw)."""
+) -> None:
+    """Every client's round; the first two arrays are written."""
     k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
-    estimates, qualities = np.empty((len(ids), p), np.float64), np.empty(len(ids), np.float64)
     noise, local = np.empty(p, np.float32), np.empty(p, np.float32)
     turned = np.empty((max(hidden, 1), n_features), np.float32)
     scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
@@ -207,4 +208,3 @@ def evolve_clients(
             told[0 if interaction < half else 1] += values[answer(place, secret, interaction, len(values), threshold)]
         qualities[row] = shown_quality / n
         estimate(told / half, noise, sigma, antithetic, estimates[row])
-    return estimates, qualities

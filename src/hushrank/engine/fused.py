@@ -54,6 +54,7 @@ class FusedBatch:
     collector: Collector
     fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
     keys: tuple[Array, ...]  # [C]
+    everybody: CellCohort | None  # the clients of every cell and round; None: they are drawn
     run: Callable[..., Iterable[Any]]  # map, or that of a pool of threads
 
 
@@ -63,13 +64,14 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     kernel = KERNELS[method.exchange.name](method)
     fixed = tuple(_fixed_arguments(setting, cell) for cell in plan.cells)
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
+    everybody = gather_cohort(method, keys[0], 1) if method.population.is_complete else None
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         with ThreadPoolExecutor(threads) as pool:
             run = pool.map if threads > 1 else map
-            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, run)
+            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, everybody, run)
             shown = []
             for round in range(first, first + n):
                 state, seen = run_fused_round(batch, state, round)
@@ -88,7 +90,7 @@ def choose_collector(method: Method) -> Collector:
 def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[NamedArrays, dict[str, Array]]:
     """One round of every cell, and what it showed [C]."""
     method = batch.setting.method
-    cohorts = [gather_cohort(method, key, round) for key in batch.keys]
+    cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
     state, collected, qualities = learn_cells(batch, state, cohorts, round)
     state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, round))
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
@@ -105,8 +107,7 @@ def learn_cells(
     def learn_block(task: tuple[int, int]) -> tuple[Array, Array, Array]:
         cell, first = task
         clients = cohorts[cell].part(first, first + _BLOCK)
-        nothing = np.zeros((len(clients.ids), 0), np.float32)
-        personal = nothing if own is None else own[cell, clients.ids]
+        personal = np.empty((len(clients.ids), 0), np.float32) if own is None else own[cell, clients.ids]
         who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, personal)
         learnt = batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who)
         return batch.collector.reduce(learnt.updates, clients.weights), learnt.qualities, learnt.personal
@@ -136,10 +137,14 @@ def learning_kernel(method: Method) -> Kernel:
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
     settings = (np.float32(rate), method.batch or 1, *method.protection.clipping)
     places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull)
+    n_params = method.n_params
 
     def learn(*arguments: Any) -> Learnt:
         *before, personal = arguments
-        return Learnt(*learn_clients(*before, places, personal, *settings))
+        n = len(personal)
+        learnt = Learnt(np.empty((n, n_params), np.float32), np.empty(n), personal)
+        learn_clients(*learnt, *before, places, *settings)
+        return learnt
 
     return learn
 
@@ -152,12 +157,14 @@ def evolution_kernel(method: Method) -> Kernel:
     network = (ranker.hidden, ACTIVATIONS[ranker.activation]) if isinstance(ranker, MlpRanker) else (0, 0)
     values = np.array(evolution.finite.values)
     threshold = np.uint64(math.floor(evolution.p * 2**32))
+    n_params = method.n_params
     tried = (evolution.sigma, evolution.antithetic, MEASURES[evolution.reward], values, threshold)
 
     def evolve(*arguments: Any) -> Learnt:
         *before, personal = arguments
-        estimates, qualities = evolve_clients(*before, *network, *tried)
-        return Learnt(estimates, qualities, personal)
+        learnt = Learnt(np.empty((len(personal), n_params)), np.empty(len(personal)), personal)
+        evolve_clients(learnt.updates, learnt.qualities, *before, *network, *tried)
+        return learnt
 
     return evolve
 

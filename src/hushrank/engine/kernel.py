@@ -197,14 +197,12 @@ def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
 
 
 @njit(**SUMS)
-def add_rows(updates: Any, weights: Any) -> Any:
-    """[p] the sum of weight * update over rows [n, p], one row after another; the total has the updates' type."""
-    total = np.zeros(updates.shape[1], updates.dtype)
+def add_rows(total: Any, updates: Any, weights: Any) -> None:
+    """total[:] += weight * update over rows [n, p], one row after another."""
     for row in range(updates.shape[0]):
         weight = weights[row]
         for f in range(updates.shape[1]):
             total[f] += weight * updates[row, f]
-    return total
 
 
 @njit(**FLAGS)
@@ -265,14 +263,19 @@ QUERIES = (
     *(array_type(f4, 1), array_type(i8, 1), array_type(i8, 1), array_type(f4, 2), array_type(f4, 2), array_type(f4, 2)),
 )
 CLIENTS = (array_type(types.uint32, 1), i8, array_type(i8, 1), array_type(i8, 1), array_type(i8, 1))
-_SIGNATURE = types.Tuple((types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f4, 2, "C")))(
-    *(array_type(f4, 1), *QUERIES, *CLIENTS, array_type(i8, 1), array_type(f4, 2)),
+# Why arrays to write to, and none returned: handing a new array to Python costs ten times as much.
+_SIGNATURE = types.void(
+    *(types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f4, 2, "C")),
+    *(array_type(f4, 1), *QUERIES, *CLIENTS, array_type(i8, 1)),
     *(f4, i8, f8, f8, i8, f8),
 )
 
 
 @njit(_SIGNATURE, **FLAGS)
 def learn_clients(
+    updates: Any,  # [n, p] written: what each client learnt
+    qualities: Any,  # [n] written: the mean nDCG of what it saw
+    personal: Any,  # [n, n_personal] its own parameters, before and after
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, p]
     grades: Any,  # [n_labels] of every group's documents, end to end
@@ -291,18 +294,15 @@ def learn_clients(
     n_interactions: Any,  # [n]
     groups: Any,  # [n]
     places: Any,  # [n_personal] where personal parameters stand
-    personal: Any,  # [n, n_personal] the clients' own
     rate: Any,  # learning rate
     batch: int,  # gradients summed at the same weights; 1 on a client
     weight_norm: float,  # of the weights after every step; 0: as they are
     clip_norm: float,  # of a client's update; 0: as it is
     order: int,  # 1 or 2: which norm that is
     step: float,  # of the grid that a clipped update stands on; 0: none
-) -> Any:
-    """(updates [n, p], the mean nDCG [n] of what each client saw, its new personal parameters [n, n_personal])."""
+) -> None:
+    """Every client's round; the first three arrays are written."""
     k, longest = examine.shape[1], np.max(lengths)
-    updates, qualities = np.empty((len(ids), len(params)), np.float32), np.empty(len(ids), np.float64)
-    own = np.empty(personal.shape, np.float32)
     local, gradient = np.empty(len(params), np.float32), np.zeros(len(params), np.float32)
     scores, draws = np.empty(longest, np.float32), np.empty(max(longest, k) + 1, np.float32)
     shown, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
@@ -332,13 +332,12 @@ def learn_clients(
                 if weight_norm > 0:
                     scale_weights(local, weight_norm)
         qualities[row] = quality / n_interactions[row]
-        take_from(local, places, own[row])
+        take_from(local, places, personal[row])
         put_at(local, places, params[places])
         if clip_norm > 0:
             write_clipped(updates[row], local, params, clip_norm, order, step)
         else:
             write_update(updates[row], local, params)
-    return updates, qualities, own
 
 
 @cache

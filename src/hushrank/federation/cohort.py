@@ -53,6 +53,11 @@ class Population:
         return self.n_clients if self.cohort is None else self.cohort
 
     @property
+    def is_complete(self) -> bool:
+        """Whether everybody takes part in every round and always answers."""
+        return self.cohort_size == self.n_clients and self.dropout == 0
+
+    @property
     def n_groups(self) -> int:
         return max(self.groups) + 1
 
