@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hushrank.files import Json
+
 
 class Outcome(StrEnum):
     """What became of a round."""
@@ -18,6 +20,24 @@ class Outcome(StrEnum):
     open = "open"
     closed = "closed"  # its updates are in the ranker
     abandoned = "abandoned"  # its updates were thrown away
+
+
+# How each statement is described to other programs (`openapi.py`), beside the statement itself.
+_MOST = 10**18 - 1  # the largest number that is read
+ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
+LAST: Json = {
+    "type": ["object", "null"],
+    "description": "the last round that an update of this client was accepted in, and what became of it",
+    "required": ["round", "outcome"],
+    "properties": {"round": ROUND, "outcome": {"enum": [str(outcome) for outcome in Outcome]}},
+}
+STANDING: Json = {"accepted_updates": {"type": "integer", "minimum": 0}, "last": LAST}
+NEWS: Json = {
+    "round": ROUND,
+    "closes_in_s": {"type": ["number", "null"], "minimum": 0},
+    "is_asked": {"type": "boolean"},
+    "last": LAST,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,12 @@ from typing import Any
 from hushrank import __version__
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import describe_agreement
-from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.news import LAST, NEWS, ROUND, STANDING
 from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
 
 Json = dict[str, Any]
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$", "minLength": 43, "maxLength": 43}
-_MOST = 10**18 - 1  # the largest number that is read
-_ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
-_LAST: Json = {
-    "type": ["object", "null"],
-    "description": "the last round that an update of this client was accepted in, and what became of it",
-    "required": ["round", "outcome"],
-    "properties": {"round": _ROUND, "outcome": {"enum": [str(outcome) for outcome in Outcome]}},
-}
 _BYTES: Json = {protocol.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 
 
@@ -35,7 +27,7 @@ def describe_api() -> Json:
         "paths": {
             protocol.FEDERATION: {"get": _open("What clients of this federation agree on", _agreed())},
             protocol.ENROL: {"post": _enrol()},
-            protocol.ME: {"get": _for_clients("What the server knows of this client", _standing())},
+            protocol.ME: {"get": _for_clients("What the server knows of this client", _object(**STANDING))},
             protocol.ROUND: {"get": _round()},
             protocol.RANKER: {"get": _ranker()},
             protocol.UPDATE: {"put": _update()},
@@ -97,10 +89,6 @@ def _query(name: str, schema: Json) -> Json:
     return {"name": name, "in": "query", "required": False, "schema": schema}
 
 
-def _standing() -> Json:
-    return _object(accepted_updates={"type": "integer", "minimum": 0}, last=_LAST)
-
-
 def _agreed() -> Json:
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     return _object(agreement=describe_agreement(), digest=digest, wire={"const": protocol.WIRE_VERSION})
@@ -115,20 +103,20 @@ def _enrol() -> Json:
 
 
 def _round() -> Json:
-    news = _object(
-        round=_ROUND, closes_in_s={"type": ["number", "null"], "minimum": 0}, is_asked={"type": "boolean"}, last=_LAST
-    )
-    finished = _object(finished={"const": True}, last=_LAST)
+    news, finished = _object(**NEWS), _object(finished={"const": True}, last=LAST)
     said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400")
     wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
-    said["parameters"] += [_query("after", {"type": "integer", "minimum": 0, "maximum": _MOST}), _query("wait", wait)]
+    said["parameters"] += [
+        _query("after", {"type": "integer", "minimum": 0, "maximum": MOST_ROUND}),
+        _query("wait", wait),
+    ]
     said["responses"]["204"] = {"description": "none within the wait"}
     return said
 
 
 def _ranker() -> Json:
     said = _for_clients("The ranker of the open round as a safetensors file", {}, "400", "404")
-    said["parameters"] += [_query("round", _ROUND), _header("If-None-Match", {"type": "string"}, required=False)]
+    said["parameters"] += [_query("round", ROUND), _header("If-None-Match", {"type": "string"}, required=False)]
     said["responses"] |= {"200": {"description": "the ranker", "content": _BYTES}, "304": {"description": "unchanged"}}
     return said
 
@@ -139,7 +127,7 @@ def _update() -> Json:
     said = _for_clients("A client's update to a phase of a round, counted once", answer, *refusals)
     digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     said["parameters"] += [
-        _path("round", _ROUND),
+        _path("round", ROUND),
         _path("phase", {"enum": list(protocol.PHASES)}),
         _header(protocol.AGREEMENT_HEADER, digest),
         _header(protocol.WEIGHT_HEADER, {"type": "integer", "minimum": 1}, required=False),
