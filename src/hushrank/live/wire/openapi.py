@@ -106,10 +106,7 @@ def _round() -> Json:
     news, finished = _object(**NEWS), _object(finished={"const": True}, last=LAST)
     said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400")
     wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
-    said["parameters"] += [
-        _query("after", {"type": "integer", "minimum": 0, "maximum": MOST_ROUND}),
-        _query("wait", wait),
-    ]
+    said["parameters"] += [_query("after", {**ROUND, "minimum": 0}), _query("wait", wait)]
     said["responses"]["204"] = {"description": "none within the wait"}
     return said
 
