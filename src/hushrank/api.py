@@ -198,7 +198,7 @@ def attack(name: str, /, *, knowledge: str = "own") -> Callable[[_Attack], _Atta
     """
 
     def register(name: str, method: Any) -> None:
-        if not hasattr(method, "knowledge"):
+        if not isinstance(method, type) and (knowledge != "own" or not hasattr(method, "knowledge")):
             method.knowledge = Knowledge(knowledge)
         register_attack(name, method)
 

@@ -63,7 +63,7 @@ def settings(*pairs: str) -> tuple[str, ...]:
         ((*FPDGD, *settings(*SOUND, "sampling=poisson")), "sampling=poisson needs cohort"),
         (
             (*GAUSSIAN, "--noise", "1", "--rounds", "5", "--sampling", "0.1", "--scheme", "fixed"),
-            "only where each client is drawn by a coin of its own",
+            "only where each client is drawn independently",
         ),
         ((*FPDGD, *settings("sum_bound=2")), "sum_bound is for secure_sum without noise"),
     ],

@@ -159,7 +159,7 @@ def test_lists_of_another_length_have_no_published_values() -> None:
         ((*GAUSSIAN, "--noise", "1", "--rounds", "5", "--clients", "0"), "clients is 0, must be at least 1"),
         (
             (*GAUSSIAN, "--noise", "1", "--rounds", "5", "--sampling", "0.1", "--scheme", "fixed"),
-            "only where each client is drawn by a coin of its own",
+            "only where each client is drawn independently",
         ),
         (("table", "foltr-es.table3"), r"no table about privacy is called 'foltr-es.table3'; there is foltr-es.table2"),
     ],

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from tiny_settings import UNEQUAL, run_plainly, tiny_setting
 
-from hushrank.aggregation.named import RULES, CheckedRule, find_rule
+from hushrank.aggregation.named import RULES, CheckedRule, find_rule, register_rule
 from hushrank.attacks.named import ATTACKS, FunctionAttack, find_attack
+from hushrank.engine import simulate as simulation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
@@ -139,3 +140,42 @@ def test_a_round_without_a_quorum_leaves_the_rules_memory_alone() -> None:
     silent = make(rule=find_rule("momentum"), population=Population(2, (1,), dropout=0.999999))
     result = results(silent, "numba")[0]
     assert not result.params.any() and "evidence/round" not in result.shown
+
+
+@pytest.mark.parametrize("engine", ["plain", *FAST])
+def test_a_rule_keeps_what_it_returns_and_nothing_else(engine: str, tmp_path: Path) -> None:
+    def odd(
+        state: NamedArrays, updates: Array, weights: Array, round: int
+    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
+        del weights
+        shapes = [np.shape(array) for array in state.values()]
+        assert set(state) <= {"odd", "even"} and len(state) <= 1 and shapes in ([], [()])
+        return {"odd" if round % 2 else "even": np.asarray(round)}, updates.mean(axis=0), {"known": len(state)}
+
+    whole = make(rule=CheckedRule("odd", odd), population=Population(4, (1,)))
+    results(replace(whole, rounds=2), engine, checkpoints=tmp_path)
+    resumed = results(whole, engine, checkpoints=tmp_path)[0]
+    assert resumed.shown["evidence/known"].tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("engine", ["plain", *FAST])
+def test_a_round_in_which_nobody_was_drawn_is_passed_over(engine: str) -> None:
+    few = Population(6, (1,), cohort=1, sampling="poisson")
+    result = results(replace(make(rule=find_rule("median"), population=few), rounds=12), engine)[0]
+    assert (result.shown["searches"] == 0).any() and np.isfinite(result.params).all()
+
+
+def test_rules_need_all_clients_on_one_device() -> None:
+    with pytest.raises(ValueError, match="devices is 2, but rules, attacks and personal parameters need all clients"):
+        simulate(make(rule=find_rule("median")), Options(engine="xla", devices=2))
+
+
+def test_a_rule_with_another_number_of_parameters_is_refused_when_it_is_registered() -> None:
+    with pytest.raises(ValueError, match="aggregation=wrong takes 3 parameters, must be 2"):
+        register_rule("wrong", lambda updates, weights, share: updates[0] * weights[0] * share)  # type: ignore[misc, arg-type]
+
+
+def test_without_a_limit_updates_must_fit_into_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "count_memory", lambda: 1_000)
+    with pytest.raises(ValueError, match=r"needs about [\d,]+ bytes and this machine's memory is 1,000"):
+        simulate(make(rule=find_rule("median")), Options())

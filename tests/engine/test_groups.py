@@ -12,10 +12,12 @@ from tiny_settings import N_FEATURES, UNEQUAL, random_queries, run_plainly, tiny
 from hushrank.clicks.named import named_user
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import CellResult, Options, simulate
+from hushrank.engine.simulate import CellResult, Options, name_engine, simulate
 from hushrank.federation.cohort import Population, count_interactions, find_groups
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.groups import Group, divide_population
+from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array
@@ -119,6 +121,20 @@ def test_personal_parameters_are_the_plain_rounds_on_every_engine(ranker: str, e
     for a, b in zip(fast, plain, strict=True):
         np.testing.assert_allclose(a.params, b.params, atol=5e-6, rtol=1e-4)
         np.testing.assert_allclose(a.online, b.online, atol=1e-6)
+
+
+@pytest.mark.parametrize(("ranker", "engine"), [("mlp", "xla"), ("linear", "numba")])
+def test_only_the_shared_part_of_an_update_is_clipped(ranker: str, engine: str) -> None:
+    clipped = {"exchange": UpdateExchange(SoundGaussian(0.02, 0.0))}
+    fast, plain = (results(personal(ranker, **clipped), name) for name in (engine, "plain"))
+    for a, b in zip(fast, plain, strict=True):
+        np.testing.assert_allclose(a.params, b.params, atol=5e-6, rtol=1e-4)
+
+
+def test_a_group_of_people_without_a_click_table_needs_the_plain_engine() -> None:
+    setting = divided()
+    groups = tuple((replace(first, user=lambda grades, *_: grades > 0), *rest) for first, *rest in setting.groups or ())
+    assert name_engine(replace(setting, groups=groups), Options(), "cpu") == "plain"
 
 
 def test_a_ranker_that_is_personal_as_a_whole_teaches_nobody_else() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 from tiny_settings import tiny_setting
 
 from hushrank.engine import fused, plan, program, train
@@ -134,6 +135,13 @@ def test_a_checkpoint_of_another_recipe_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "batch-000.safetensors").write_bytes(b"half of something")
     with pytest.raises(ValueError, match=r"batch-000.safetensors is not a readable checkpoint .* Remove it"):
+        simulate(tiny_setting(), Options(checkpoints=tmp_path))
+
+
+def test_a_checkpoint_of_an_older_version_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "batch-000.safetensors"
+    path.write_bytes(save({"params": np.zeros(3)}, metadata={"identity": "-numba-cpu1", "round": "1"}))
+    with pytest.raises(ValueError, match=r"batch-000.safetensors is not a readable checkpoint \(of an older version\)"):
         simulate(tiny_setting(), Options(checkpoints=tmp_path))
 
 

@@ -108,6 +108,14 @@ def test_under_protection_a_client_without_impressions_answers_too(log: Path) ->
     assert simulate(replace(setting, replays=(alone,)))[0][0].params.any()  # the noise of twelve shares is whole
 
 
+def test_a_secure_sum_hears_those_too_who_learnt_nothing(log: Path) -> None:
+    setting = resolve(recipe(log, rounds=1, secure_sum=True))
+    assert setting.replays is not None
+    own = setting.replays[0].own
+    alone = replace(setting.replays[0], own=(own[0], *(np.zeros(0, np.int64) for _ in own[1:])))
+    assert simulate(replace(setting, replays=(alone,)))[0][0].params.any()  # eleven of twelve send weight 0
+
+
 def test_bad_combinations_are_refused(log: Path) -> None:
     with pytest.raises(ValueError, match='with a log, clicks is "log"'):
         recipe(log, clicks="perfect")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from hushrank.leaks.reconstruction import (
     watch_rounds,
 )
 from hushrank.leaks.reward_observer import consistent_tuples
+from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.none import send_openly
@@ -172,7 +173,9 @@ def test_published_shares_of_noise_hide_hardly_anything() -> None:
 
 
 def test_weights_that_are_scaled_to_a_norm_are_no_disguise() -> None:
-    setting = replace(federation(), weight_norm=0.5)  # a quarter of the parameters' own: every upload is mostly scaling
+    setting = replace(
+        federation(), limit_weights=partial(clip_weights, norm=0.5)
+    )  # a quarter of the parameters' own: every upload is mostly scaling
     found = measure_leak(setting, PARAMS, n_trials=30, key=KEY)
     assert found["query_top1_if_learnt"] > 0.9 and found["clicked_f1"] > 0.9
 
@@ -199,7 +202,8 @@ def test_the_same_key_gives_the_same_numbers() -> None:
 @pytest.mark.parametrize("weight_norm", [None, 1.5])  # the parameters have a norm of 1.97
 @pytest.mark.parametrize("n_interactions", [1, 3])
 def test_the_watched_client_learns_as_in_a_round(n_interactions: int, weight_norm: float | None) -> None:
-    setting = replace(federation(), weight_norm=weight_norm)
+    limit = None if weight_norm is None else partial(clip_weights, norm=weight_norm)
+    setting = replace(federation(), limit_weights=limit)
     draws = draw_round(setting, 3, n_interactions, key=KEY, round=2)
     for client in range(3):
         seen, truth = watch_client(setting, PARAMS, draws, client)

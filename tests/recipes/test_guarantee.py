@@ -42,7 +42,7 @@ def test_poisson_sampling_does_and_says_against_whom() -> None:
     assert found["epsilon"] == training_epsilon(Training("gaussian", 4.0, 20, sampling=0.1), delta=1e-5)
     assert found["epsilon"] < explain(recipe_with(**SAMPLED))["epsilon"] / 5
     assert found["sampling"] == 0.1 and found["adjacency"] == "add-remove"
-    assert "with probability 0.1, by a coin of its own" in found["guarantee"]
+    assert "with probability 0.1, independently" in found["guarantee"]
     assert "by adding or removing one client" in found["guarantee"]
     assert "a client's own ledger counts every round that it answers in full" in found["guarantee"]
 

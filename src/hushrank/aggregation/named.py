@@ -32,6 +32,11 @@ class Stateless:
 
 def register_rule(name: str, rule: RuleMaker | Callable[[Array, Array], Array]) -> None:
     """Offer a rule over all updates as `aggregation=name`: a `Rule`, a dataclass of rules, or (updates, weights)."""
+    if not isinstance(rule, type) and count_needed(rule) not in (2, 4):
+        raise ValueError(
+            f"aggregation={name} takes {count_needed(rule)} parameters, must be 2 (updates, weights) or 4 (state, "
+            "updates, weights, round). For settings, make it a dataclass."
+        )
     if name == STREAMED:
         raise ValueError(f"aggregation={STREAMED} is taken (the weighted mean): choose another name.")
     register(RULES, name, cast("RuleMaker", rule), key="aggregation")
@@ -57,7 +62,8 @@ class CheckedRule:
             raise ValueError(
                 f"aggregation={self.name} gave {np.shape(combined)} numbers or infinities, must be {n_params}."
             )
-        return state, np.asarray(combined), {name: float(value) for name, value in evidence.items()}
+        memory = {name: np.asarray(array) for name, array in state.items()}
+        return memory, np.asarray(combined), {name: float(value) for name, value in evidence.items()}
 
 
 def find_rule(name: str, **settings: object) -> CheckedRule | None:
@@ -68,8 +74,13 @@ def find_rule(name: str, **settings: object) -> CheckedRule | None:
     return CheckedRule(name, as_rule(made(**settings) if isinstance(made, type) else made))
 
 
+def count_needed(method: Callable[..., object]) -> int:
+    """Parameters that have no default."""
+    return sum(p.default is p.empty for p in inspect.signature(method).parameters.values())
+
+
 def as_rule(method: Rule | Callable[[Array, Array], Array]) -> Rule:
     """A function of (updates, weights) as a rule; a rule as it is."""
-    if len(inspect.signature(method).parameters) == 2:
+    if count_needed(method) == 2:
         return Stateless(method)  # type: ignore[arg-type] # Why: two parameters make it the function
     return method  # type: ignore[return-value]

@@ -44,7 +44,7 @@ def run(
     ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per event on stderr.")] = False,
 ) -> None:
-    """Serve a federation until Ctrl-C or SIGTERM; killed at any moment, it goes on where it was."""
+    """Serve a federation until Ctrl-C or SIGTERM; killed at any moment, it resumes."""
     from hushrank.live.server.config import read_config
     from hushrank.live.server.events import tell_people, tell_programs
     from hushrank.live.server.process import serve
@@ -110,6 +110,9 @@ def init(
     chosen = parse_assignments(set_ or [])
     config = make_config({key: None if value == "none" else value for key, value in chosen.items() if key in KEYS})
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
+    for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
+        if key in agreed:
+            raise ValueError(f"{key} is not given with --set: use {option}.")
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])

@@ -32,7 +32,7 @@ _PARTS = ("state", "shown", "looks")
 def save_progress(path: Path, progress: Progress, *, identity: str) -> None:
     """Replace the task's checkpoint; `identity` names the recipe and the data that it belongs to."""
     arrays = {
-        f"{part}:{name}": np.ascontiguousarray(array)
+        f"{part}:{name}": np.asarray(array, order="C")
         for part in _PARTS
         for name, array in getattr(progress, part).items()
     }
@@ -55,6 +55,8 @@ def load_progress(path: Path, *, identity: str) -> Progress | None:
         raise ValueError(
             f"{path} belongs to another recipe, data, engine or device. Resume as it began or choose another --out."
         )
+    if not any(name.startswith("state:") for name in arrays):
+        raise ValueError(f"{path} is not a readable checkpoint (of an older version). Remove it to redo this part.")
     parts = {
         part: {name.removeprefix(f"{part}:"): array for name, array in arrays.items() if name.startswith(f"{part}:")}
         for part in _PARTS

@@ -19,7 +19,7 @@ from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import answer_mask, count_interactions, find_groups, sample_ids
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
-from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
+from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
@@ -73,7 +73,8 @@ def describe_cells(
     setting: Setting, plan: Plan, cohorts: Sequence[CellCohort], qualities: Sequence[Sequence[Array]]
 ) -> dict[str, Array]:
     """What a round showed [C], from the quality of what each client saw, block by block in the order of the clients."""
-    totals = [sum(float(block.cumsum()[-1]) for block in blocks) for blocks in qualities]  # Why: one after another
+    # Why cumsum: it adds one after another, as the plain round does
+    totals = [sum(float(block.cumsum()[-1]) for block in blocks if len(block)) for blocks in qualities]
     online = [total / max(len(cohort.ids), 1) for total, cohort in zip(totals, cohorts, strict=True)]
     seen = {
         ONLINE: np.array(online, np.float32),
@@ -122,7 +123,7 @@ def apply_rules(
         owner, cohort = f"{RULE}/{cell}", received.cohorts[cell]
         updates, weights = forge_updates(method, state, received, cell), cohort.weights[cohort.weights > 0]
         memory, means[cell], found[cell] = method.rule(part_of(state, owner), updates, weights, received.round)
-        state = {**state, **with_owner(owner, memory)}
+        state = replace_owner(state, owner, memory)
     return state, means, stack_named([name_evidence(each) for each in found])
 
 
@@ -133,7 +134,8 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
         return updates
     is_malicious = cohort.ids[cohort.weights > 0] < method.n_malicious
     key = stream(received.keys[cell], Purpose.ATTACK, received.round)
-    return attack_updates(method.attack, updates, is_malicious, state[PARAMS][cell], key=key, round=received.round)
+    params = state[PARAMS][cell].copy()
+    return attack_updates(method.attack, updates, is_malicious, params, key=key, round=received.round)
 
 
 def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received:

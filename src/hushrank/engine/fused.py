@@ -1,7 +1,7 @@
 """Rounds of one batch of cells on a processor: a kernel for the clients, NumPy for the rest.
 
 Twin of `program.run_rounds`. Clients learn in blocks of a fixed size, and the blocks are put together in order, so that
-the number of threads changes no bit.
+the number of threads does not affect results.
 """
 
 from __future__ import annotations

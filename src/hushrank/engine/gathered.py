@@ -6,6 +6,7 @@ Shapes: C cells, p parameters.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -46,7 +47,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     arrays = (gather_queries(setting, plan), gather_cells(setting, plan), _on_device(initial_state(setting, plan)))
     queries, cells, start = jax.device_put(arrays, place)
     example = (queries, cells, start, jax.device_put(np.int32(1), place))
-    program = compile_program(gather_updates, without_amount(method), plan.shape, example, place)
+    program = compile_program(gather_updates, learnt_alike(method), plan.shape, example, place)
     keys = [cell_key(setting, cell) for cell in plan.cells]
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
@@ -65,6 +66,11 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
         return state, stack_named(shown)
 
     return advance
+
+
+def learnt_alike(method: Method) -> Method:
+    """The method for which one program serves all rules and attacks, which come after it."""
+    return replace(without_amount(method), rule=None, attack=None, n_malicious=0)
 
 
 def _on_device(state: NamedArrays) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Clients that search, click and learn, fused into one loop for processors: twin of `round.learn` for many clients.
+"""Clients that search, click and learn, fused into one loop for processors: twin of `local.learn` for many clients.
 
 Linear rankers, compiled by Numba. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
 fits into the cache; XLA pads lists and writes every step to memory. A client's numbers do not depend on its neighbours.

@@ -1,4 +1,4 @@
-"""What a block of clients does in a round: search, click, learn. Twin of `round.learn`, many clients at once.
+"""What a block of clients does in a round: search, click, learn. Twin of `local.learn`, many clients at once.
 
 Shapes: n rows (a row is one client of one cell, cell by cell), k shown documents, p parameters.
 """
@@ -52,8 +52,8 @@ class ShownLists(NamedTuple):
 def learn_locally(
     method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
 ) -> tuple[Any, Any]:
-    """[n, p] what each client learnt and [n] the mean nDCG of the lists it showed; params [n, p]."""
-    weight_norm, clip_norm, order, grid = method.protection.clipping
+    """[n, p] what each client learnt, not clipped, and [n] the mean nDCG of the lists it showed; params [n, p]."""
+    weight_norm = method.protection.clipping.weight_norm
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         local, quality = carry
@@ -71,7 +71,7 @@ def learn_locally(
 
     start = (params, jnp.zeros(len(params)))
     local, quality = step(0, start) if method.local_steps == 1 else lax.fori_loop(0, method.local_steps, step, start)
-    return clip_deltas(local - params, clip_norm, order, grid), quality
+    return local - params, quality
 
 
 def clip_deltas(delta: Any, norm: float, order: int, grid: float) -> Any:

@@ -1,6 +1,6 @@
 """Rounds of one batch of cells by `round.run_round` itself: slow, but does whatever the stages can do.
 
-A user's own learner or click model runs here, because it has no fast twin.
+Click logs run here, and a user's own learner or click model, because they have no fast twin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hushrank.federation.cohort import count_interactions, sample_ids
 from hushrank.federation.local import learn
 from hushrank.federation.round import Federation, run_round
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.federation.state import RULE, part_of, with_owner
+from hushrank.federation.state import RULE, part_of, replace_owner, with_owner
 from hushrank.types import Array, NamedArrays
 
 
@@ -50,8 +50,8 @@ def take_cell(state: NamedArrays, cell: int) -> dict[str, Array]:
 
 def put_cell(state: NamedArrays, cell: int, changed: NamedArrays) -> dict[str, Array]:
     """The way back; arrays are copied, so that an earlier state stays as it is."""
-    after = {name: array for name, array in state.items() if name.startswith(f"{RULE}/")}
-    after |= with_owner(f"{RULE}/{cell}", part_of(changed, RULE))
+    rules = {name: array for name, array in state.items() if name.startswith(f"{RULE}/")}
+    after = replace_owner(rules, f"{RULE}/{cell}", part_of(changed, RULE))
     for name, array in state.items():
         if not name.startswith(f"{RULE}/"):
             after[name] = array.copy()

@@ -106,8 +106,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         n_tiles=-(-block * n_cells * lists // tile),
         widths=list_widths(setting, platform),
         by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
-        n_documents=len(folds)
-        * _most(setting, lambda sets: sum({id(s.features): len(s.features) for s in sets}.values())),
+        n_documents=len(folds) * _most(setting, count_documents),
         n_labels=len(folds) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
         n_queries=len(folds) * _most(setting, lambda sets: sum(s.n_queries for s in sets)),
     )
@@ -144,6 +143,6 @@ def estimate_bytes(setting: Setting, plan: Plan) -> int:
 
 
 def gathered_bytes(setting: Setting, plan: Plan) -> int:
-    """Of all updates of a round at once, where the server needs them so."""
+    """Of all updates of a round at once, where the server needs them so, and of two copies on the way."""
     method = setting.method
-    return 4 * plan.shape.n_cells * plan.shape.n_rows * method.n_params if method.is_gathered else 0
+    return 3 * 4 * plan.shape.n_cells * plan.shape.n_rows * method.n_params if method.is_gathered else 0

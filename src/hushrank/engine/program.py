@@ -30,7 +30,7 @@ from hushrank.engine.inputs import (
     gather_queries,
     initial_state,
 )
-from hushrank.engine.local import DRAWS, ClientRows, learn_locally
+from hushrank.engine.local import DRAWS, ClientRows, clip_deltas, learn_locally
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
@@ -57,7 +57,7 @@ class LocalLearner(NamedTuple):
 
 
 # {what clients send: how they learn it}
-LEARNERS = {
+LOCAL_LEARNERS = {
     UpdateExchange.name: LocalLearner(learn_locally, DRAWS),
     Evolution.name: LocalLearner(evolve_locally, ES_DRAWS),
 }
@@ -331,7 +331,7 @@ def learn_block(
     is_there = (within < shape.share) & (place < cohort.n[:, None])
     ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
     rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
-    learn = LEARNERS[method.exchange.name].learn
+    learn = LOCAL_LEARNERS[method.exchange.name].learn
     start = jnp.repeat(state[PARAMS], shape.block, axis=0)
     own = state.get(OWN_PARAMETERS)
     if own is not None:
@@ -345,6 +345,7 @@ def learn_block(
     if own is not None:
         new = (start + delta)[:, places].reshape(*ids.shape, -1)
         delta = delta.at[:, places].set(0.0)
+    delta = clip_deltas(delta, *method.protection.clipping[1:])
     updates, qualities = delta.reshape(*ids.shape, -1), quality.reshape(ids.shape)
     return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, new)
 
@@ -390,7 +391,7 @@ def describe_rows(
         each = jnp.ones(ids.shape, jnp.int32)
         first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
     group = jnp.asarray(method.population.groups)[ids % len(method.population.groups)]
-    draws = LEARNERS[method.exchange.name].draws
+    draws = LOCAL_LEARNERS[method.exchange.name].draws
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)

@@ -157,7 +157,8 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"messages={method.exchange.name}"
     if reason := method.protection.why_not_fast(method.population.interactions):
         return reason
-    return next((f"clicks={name}" for name, user in setting.users if not isinstance(user, TableUser)), None)
+    people = [*setting.users, *((group.name, group.user) for group in setting.groups_of(0) if group.user is not None)]
+    return next((f"clicks={name}" for name, user in people if not isinstance(user, TableUser)), None)
 
 
 def why_not_plain(method: Method) -> str | None:

@@ -23,7 +23,7 @@ from hushrank.engine.device import (
 )
 from hushrank.engine.inputs import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
-from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_plain
+from hushrank.engine.setting import Method, Setting, is_fusable, why_not_fast, why_not_plain
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.seen import ONLINE, SEARCHES
@@ -110,7 +110,7 @@ class Preparation:
 def prepare(setting: Setting, options: Options) -> Preparation:
     """What the simulation will do, decided before it begins; refuses what cannot be done here."""
     platform = choose_platform(options.device)
-    plans = make_plans(setting, platform=platform, n_devices=count_devices(options, platform))
+    plans = make_plans(setting, platform=platform, n_devices=count_devices(setting.method, options, platform))
     workers = count_workers(setting, plans, options)
     return Preparation(platform, plans, workers, name_engine(setting, options, platform))
 
@@ -225,8 +225,15 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
     return compile_method
 
 
-def count_devices(options: Options, platform: str) -> int:
+def count_devices(method: Method, options: Options, platform: str) -> int:
     """How many devices the clients are divided among."""
+    if method.is_gathered or method.n_personal:
+        if (options.devices or 1) > 1:
+            raise ValueError(
+                f"devices is {options.devices}, but rules, attacks and personal parameters need all clients of a round "
+                "on one: leave --devices out."
+            )
+        return 1
     if options.devices is None and platform == "cpu":
         return 1
     n_present = len(import_jax().devices(platform))
@@ -241,15 +248,24 @@ def count_workers(setting: Setting, plans: tuple[Plan, ...], options: Options) -
     if options.workers is not None and options.workers < 1:
         raise ValueError(f"workers is {options.workers}, must be at least 1.")
     workers = options.workers or os.cpu_count() or 1
-    if options.memory_limit is None:
+    limit = options.memory_limit or (count_memory() if setting.method.is_gathered else None)
+    if limit is None:
         return workers
     largest = max(estimate_bytes(setting, plan) for plan in plans)
-    if largest > options.memory_limit:
+    if largest > limit:
+        name = "the memory limit" if options.memory_limit else "this machine's memory"
         raise ValueError(
-            f"one batch of this run needs about {largest:,} bytes and the memory limit is {options.memory_limit:,}: "
-            "raise it, or choose a smaller ranker or data set."
+            f"one batch of this run needs about {largest:,} bytes and {name} is {limit:,}: raise it, or choose a "
+            "smaller ranker, data set or, for a rule or attack, cohort."
         )
-    return max(1, min(workers, options.memory_limit // largest))
+    return max(1, min(workers, limit // largest))
+
+
+def count_memory() -> int | None:
+    """Bytes of this machine; None where the system does not say."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> CellResult:

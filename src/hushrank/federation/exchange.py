@@ -100,7 +100,7 @@ def protect(federation: Federation, protection: UpdateProtection) -> Federation:
         privatise=protection.privatise,
         answers_always=protection.answers_always,
         quorum=protection.quorum(),
-        weight_norm=protection.clipping.weight_norm or None,
+        limit_weights=protection.limit_weights,
     )
     cohort = float(federation.population.cohort_size)
     if protection.divisor(cohort) is None:

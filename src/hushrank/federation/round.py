@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,8 @@ from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_personal, study_personally
 from hushrank.federation.seen import describe_seen, name_evidence
-from hushrank.federation.state import OPTIMISER, RULE, part_of, with_owner
+from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.learners.named import PDGD, NamedLearner
-from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, stream
@@ -48,7 +46,7 @@ class Federation:
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
     study: Study = learn  # what a client does in a round
-    weight_norm: float | None = None  # clip the weights to this L2 norm after every local step
+    limit_weights: Callable[[Array], Array] | None = None  # what is done to the weights after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
     answers_always: bool = False  # whether a client that learnt nothing sends that, with weight 1
     attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
@@ -73,9 +71,9 @@ class Federation:
     @property
     def steps(self) -> Steps:
         """How a client moves its weights."""
-        if self.weight_norm is None:
+        if self.limit_weights is None:
             return Steps(self.learning_rate, self.batch)
-        return Steps(self.learning_rate, self.batch, keep=partial(clip_weights, norm=self.weight_norm))
+        return Steps(self.learning_rate, self.batch, keep=self.limit_weights)
 
 
 def run_round(
@@ -91,7 +89,7 @@ def run_round(
         for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
         if arrived
     ]
-    if sum(message.weight > 0 for message in sent) < federation.quorum.needed(len(cohort)):
+    if federation.quorum.count([message.weight for message in sent]) < federation.quorum.needed(len(cohort)):
         return state, params, seen
     if federation.attack is not None:
         is_malicious = np.array([client.id < federation.n_malicious for client in cohort], bool)[arrives]
@@ -101,7 +99,8 @@ def run_round(
     step, params = federation.server_step(  # Federated averaging [fpdgd, Algorithm 2]
         part_of(state, OPTIMISER), params, combined.astype(params.dtype)
     )
-    return {**state, **with_owner(RULE, remembered), **with_owner(OPTIMISER, step)}, params, {**seen, **evidence}
+    state = replace_owner(replace_owner(state, RULE, remembered), OPTIMISER, step)
+    return state, params, {**seen, **evidence}
 
 
 def aggregate(

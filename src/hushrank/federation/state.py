@@ -21,3 +21,9 @@ def part_of(state: NamedArrays, owner: str) -> dict[str, Array]:
 def with_owner(owner: str, arrays: NamedArrays) -> dict[str, Array]:
     """The way back: the owner's arrays under the names of the whole."""
     return {f"{owner}/{name}": array for name, array in arrays.items()}
+
+
+def replace_owner(state: NamedArrays, owner: str, arrays: NamedArrays) -> dict[str, Array]:
+    """The state in which one owner remembers these arrays and nothing else."""
+    others = {name: array for name, array in state.items() if not name.startswith(f"{owner}/")}
+    return {**others, **with_owner(owner, arrays)}

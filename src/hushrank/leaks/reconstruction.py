@@ -29,7 +29,6 @@ from hushrank.leaks.observer import (
 )
 from hushrank.leaks.reward_observer import choose_guess, guess_rewards, share_right
 from hushrank.learners.es import directions, perturbation
-from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking, sort_ranking
 from hushrank.streams import Purpose, draw_below, draw_bits, draw_uniform, fold_in, stream
@@ -102,7 +101,7 @@ def watch_rounds(
         learning_rate=federation.learning_rate,
         n_interactions=n_interactions * n_summed,
         k=federation.k,
-        are_scaled=federation.weight_norm is not None,
+        are_scaled=are_scaled(federation, params),
     )
     rounds = []
     for round in range(1, n_trials + 1):
@@ -150,7 +149,7 @@ def measure_watched(watched: Watched, protect: Protect, *, key: Array) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The draws of all clients' interactions in a round: those of `round.learn` and of `es_learn`."""
+    """The draws of all clients' interactions in a round: those of `local.learn` and of `es_learn`."""
 
     queries: Array  # [n_clients, n_interactions]
     show: Array  # [n_clients, n_interactions, longest list]
@@ -173,8 +172,14 @@ def draw_round(federation: Federation, n_clients: int, n_interactions: int, *, k
     )
 
 
+def are_scaled(federation: Federation, params: Array) -> bool:
+    """Whether clients keep their weights within a norm."""
+    far = np.full_like(params, 1e6)
+    return not np.array_equal(federation.steps.keep(far), far)
+
+
 def watch_client(federation: Federation, params: Array, draws: Draws, client: int) -> tuple[DenseUpdate, Truth]:
-    """What a client learns, and what it did: `round.learn` for one who looks over its shoulder."""
+    """What a client learns, and what it did: `local.learn` for one who looks over its shoulder."""
     local, clicked, has_learnt = params, set(), False
     for i, query in enumerate(draws.queries[client].tolist()):
         rows = federation.queries.rows(query)
@@ -184,7 +189,7 @@ def watch_client(federation: Federation, params: Array, draws: Draws, client: in
         is_clicked = _click(federation, grades[ranking], draws, client, i)
         gradient = federation.learner.gradient(federation.ranker, local, features, scores, ranking, is_clicked)
         local = local + federation.learning_rate * gradient
-        local = local if federation.weight_norm is None else clip_weights(local, federation.weight_norm)
+        local = federation.steps.keep(local)
         clicked |= set((rows.start + ranking[is_clicked]).tolist())
         has_learnt = has_learnt or bool(gradient.any())
     update = DenseUpdate(local - params, draws.queries.shape[1])

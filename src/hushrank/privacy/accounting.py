@@ -35,7 +35,7 @@ class Training:
     noise_multiplier: float  # standard deviation or scale of the sum's noise / clip norm
     rounds: int
     sampling: float = 1.0  # probability that a client is in a round
-    scheme: str = "poisson"  # how they are drawn: poisson, each by a coin of its own, or fixed in number
+    scheme: str = "poisson"  # how they are drawn: poisson, each sampled independently, or fixed in number
     adjacency: str = Adjacency.add_remove  # or replace-one: which two federations must look alike
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ def _check_sampling(training: Training) -> None:
         raise ValueError(f"sampling is {training.sampling}, must be a probability above 0 and at most 1.")
     if training.sampling < 1 and training.scheme != "poisson":
         raise ValueError(
-            "sampling makes epsilon smaller only where each client is drawn by a coin of its own (poisson): in a "
+            "sampling makes epsilon smaller only where each client is drawn independently (poisson): in a "
             "cohort of fixed size one client's place depends on the others. Draw so, or count every round in full "
             "with sampling 1, which holds however clients are drawn."
         )
@@ -174,7 +174,7 @@ def _describe_sampling(training: Training) -> str:
     if training.sampling == 1:
         return "Every round counts in full, whoever knows that the client took part."
     return (
-        f"Each client is in a round with probability {training.sampling:g}, by a coin of its own, and this counts only "
+        f"Each client is in a round with probability {training.sampling:g}, independently, and this counts only "
         "against those who do not learn who was: a client's own ledger counts every round that it answers in full."
     )
 

@@ -28,6 +28,8 @@ def find_noise(settings: Mapping[str, Any]) -> dict[str, Any]:
     """With the least noise that keeps a wanted epsilon over all rounds, as clients' ledgers will count it."""
     epsilon, rest = settings.get("epsilon"), {name: value for name, value in settings.items() if name != "epsilon"}
     check_one_given(epsilon, settings.get("noise_multiplier"))
+    if settings["mechanism"] == "gaussian" and settings.get("delta") is None:
+        raise ValueError("privacy=sound with Gaussian noise needs delta, such as 1e-5: without it there is no epsilon.")
     if epsilon is None:
         return rest
     check_epsilon(epsilon)

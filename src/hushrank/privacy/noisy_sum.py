@@ -211,7 +211,7 @@ class NoisySum(UpdateProtection):
         return replace(self, noise_multiplier=found.training.noise_multiplier)
 
     def training(self, exposure: Exposure) -> Training:
-        """What is composed. Sampling counts only where each client is drawn by a coin of its own, and only for the
+        """What is composed. Sampling counts only where each client is drawn independently, and only for the
         server's noise: clients add theirs because of the server, which knows whom it asked."""
         if exposure.rounds is None:
             raise ValueError("rounds is None, must be a number: epsilon is of all rounds together.")

@@ -50,7 +50,7 @@ class Exposure:
     rounds: int | None = None  # None: endless
     delta: float | None = None  # probability without a promise; None: pure epsilon
     sampling: float = 1.0  # probability that a client is in a round
-    scheme: str = "fixed"  # how clients are drawn: poisson, each by a coin of its own, or fixed in number
+    scheme: str = "fixed"  # how clients are drawn: poisson, each sampled independently, or fixed in number
     is_secure: bool = False  # whether a secure sum hides single updates from the server
 
 

@@ -10,6 +10,7 @@ Registries may grow while a program runs (`--plugin`), so they are read each tim
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING
 from types import NoneType
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,9 @@ def read_options(recipe: Recipe) -> dict[str, object]:
         method = getattr(recipe, chooser)
         if declared.methods and method_keys(declared.methods, method):
             known = _declared_by(chooser, method)
+            for name, key in known.items():
+                if key.default is MISSING and name not in kept:
+                    raise ValueError(f"{chooser}={method} needs {name}: {key.help}.")
             # Why: what a method refuses when it is made is refused at the door
             make_method(declared.methods, method, {name: value for name, value in kept.items() if name in known})
     return kept

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from hushrank.clicks.table import TableUser
 from hushrank.data.source import digest_file
 from hushrank.engine.inputs import cell_key
@@ -67,7 +69,7 @@ def hash_log(path: str | None) -> str:
 
 
 def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
-    """Every metric of one training; those of groups that differ too."""
+    """Every metric of one training; of groups that differ too."""
     fold = next(fold for fold in setting.dataset.folds if fold.number == result.fold)
     found = evaluate(fold.test, score_all(setting, result, fold.test))
     others = {f"offline/{name}": mean.value for name, mean in found.items() if name != "nDCG@10"}
@@ -78,7 +80,7 @@ def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
         **online,
         **others,
         **measure_experience(setting, result, fold),
-        **{name: float(values[-1]) for name, values in result.looks.items() if name.count("/") > 1},  # of groups
+        **{name: float(v[-1]) for name, v in result.looks.items() if name.count("/") > 1 and np.isfinite(v[-1])},
     }
 
 

@@ -68,6 +68,15 @@ def test_a_refusal_is_told_and_not_tried_again() -> None:
     assert caught.value.reason is Reason.late and caught.value.status == 410 and len(requests) == 1
 
 
+def test_a_reason_of_a_newer_server_is_a_refusal_too() -> None:
+    with serving(in_turn(saying({"reason": "full-moon", "detail": "not now"}, 409))) as (url, requests):
+        way = Transport(url)
+        with pytest.raises(RefusedError, match="not now") as caught:
+            way.call("PUT", "/", parse=whole)
+        way.close()
+    assert caught.value.reason is Reason.unknown and caught.value.status == 409 and len(requests) == 1
+
+
 @pytest.mark.parametrize(
     "bad", [(500, b"oops"), (502, b""), (200, b"<html>"), (404, b"not found"), (403, b'{"reason": "?"}')]
 )

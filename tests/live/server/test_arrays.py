@@ -17,6 +17,7 @@ def test_named_arrays_come_back_as_they_were() -> None:
         "n_steps": np.array([7.0], np.float32),
         "rule/seen": np.arange(6, dtype=np.int64).reshape(2, 3).T,
         "rule/nobody": np.zeros((0, 4)),
+        "rule/share": np.array(0.25),
     }
     found = unpack_arrays(pack_arrays(arrays))
     assert set(found) == set(arrays)

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,17 @@ def test_migrated_and_new_files_have_the_same_tables(schema: str, tmp_path: Path
     store.open_store(tmp_path / "old")
     assert describe_tables(tmp_path / "old") == describe_tables(tmp_path / "new")
     assert set(describe_tables(tmp_path / "new")) == set(TABLES.tables)
+
+
+@pytest.mark.parametrize("content", [None, "CREATE TABLE other (x INTEGER)"], ids=["empty", "another program's"])
+def test_a_file_that_no_federation_wrote_is_refused_and_left_alone(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "federation.sqlite"
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.execute(content or "PRAGMA user_version = 0")
+        foreign.commit()
+    path.touch()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(ValueError, match="is not a federation's file"):
+            store.open_store(path, read_only=read_only)
+    assert path.read_bytes() == before

@@ -32,7 +32,7 @@ def test_news_and_standing_travel_as_json(news: RoundNews, n: int) -> None:
         {"round": True, "closes_in_s": None, "is_asked": True},
         {"round": 1, "closes_in_s": nan, "is_asked": True},
         {"round": 1, "closes_in_s": None, "is_asked": 1},
-        {"round": 1, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": "lost"}},
+        {"round": 1, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": 7}},
         {"round": 1, "closes_in_s": None, "is_asked": True, "last": []},
         {"accepted_updates": -1, "last": None},
     ],
@@ -50,3 +50,8 @@ def test_keys_that_a_newer_server_adds_are_passed_over(news: RoundNews, n: int) 
     last = news.last and {**news.last.as_json(), **more}
     assert parse_news({**news.as_json(), "last": last, **more}) == news
     assert parse_standing({"accepted_updates": n, "last": last, **more}) == Standing(n, news.last)
+
+
+def test_an_outcome_of_a_newer_server_is_passed_over() -> None:
+    said = {"round": 2, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": "postponed"}}
+    assert parse_news(said).last is None and parse_news(said).round == 2

@@ -5,7 +5,7 @@ A round, from the client's side:
     ask (long poll) -> ranker -> [a pretend person searches] -> learn -> ledger -> privatise -> commit -> upload
 
 Everything before `commit` can be done again, everything after it is sent again, byte for byte. Killed at any moment, it
-goes on where it stopped.
+resumes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from hushrank.types import Array
 WAIT_S = 30  # for news of a round
 LISTEN_S = 10  # between two looks into the store while a round waits for something to learn from
 _LAST_CALL = 0.8  # of the time that a round is open; then fewer lists than agreed must do
-_FREEING = (Reason.late, Reason.round, Reason.not_asked)  # refusals that say: it does not count, nothing is wrong
+# Refusals that say: it does not count, nothing is wrong.
+_FREEING = (Reason.late, Reason.round, Reason.not_asked, Reason.phase, Reason.unknown)
 _FATAL = (Reason.credential, Reason.version, Reason.agreement)
 _MORE_BYTES = 1 << 16  # of a ranker's file, beside its numbers
 

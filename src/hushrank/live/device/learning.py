@@ -1,6 +1,6 @@
 """From impressions on a device to an answer that may leave it: local update, then privatise.
 
-Gradients (fpdgd): the newest lists that no answer has used, step by step from the round's ranker, as in `round.learn`.
+Gradients (fpdgd): the newest lists that no answer has used, step by step from the round's ranker, as in `local.learn`.
 A list was shown by some ranker of the past, so rho comes from the scores logged with it, the pair gradient from today's
 weights, and the whole is multiplied by how much likelier today's ranker would show that list, at most `MAX_WEIGHT`.
 Lists of rankers more than `MAX_AGE` rounds old are left out. On lists of the very weights that learn, it is PDGD.

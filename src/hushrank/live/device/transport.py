@@ -262,7 +262,8 @@ def _as_refusal(status: int, content: bytes) -> RefusedError:
     """What the server said no to. A text of unknown origin is cut short and made printable."""
     try:
         said: Any = json.loads(content)
-        reason, detail = Reason(said["reason"]), str(said["detail"])
+        reason, detail = str(said["reason"]), str(said["detail"])
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"an answer of status {status} that is not a hushrank server's") from None
-    return RefusedError(reason, "".join(c if c.isprintable() else " " for c in detail)[:500], status=status)
+    known = Reason(reason) if reason in tuple(Reason) else Reason.unknown
+    return RefusedError(known, "".join(c if c.isprintable() else " " for c in detail)[:500], status=status)

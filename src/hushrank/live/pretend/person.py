@@ -1,7 +1,7 @@
 """A pretend person: searches with the client's own ranker, clicks as a click model does, and forgets nothing.
 
 Each list goes through the store, and the client learns from the store after every one, so that a person killed in the
-middle of a round goes on where it stopped. The draws are those of `round.learn` and `learners/es.py`, by purpose,
+middle of a round resumes. The draws are those of `local.learn` and `learners/es.py`, by purpose,
 round, client and interaction: a federation of pretend people ends with the simulator's ranker.
 """
 

@@ -13,7 +13,7 @@ from hushrank.types import Array
 
 def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
     """In the format of safetensors, from which reading runs no code."""
-    return bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    return bytes(save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
 
 
 def unpack_arrays(content: bytes) -> dict[str, Array]:

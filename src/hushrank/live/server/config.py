@@ -130,8 +130,8 @@ def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
         raise ValueError(f"cohort is {config.cohort}, but the agreement says n_clients={n_clients}: leave cohort out.")
     return RoundRules(
         quorum=least if quorum is None else quorum,
-        min_clients=config.min_clients or protection.fewest_awake(n_clients),
-        cohort=config.cohort or n_clients,
+        min_clients=config.min_clients if config.min_clients is not None else protection.fewest_awake(n_clients),
+        cohort=config.cohort if config.cohort is not None else n_clients,
         deadline_s=config.deadline_s,
         pause_s=config.pause_s,
         asleep_after_s=config.asleep_after_s,

@@ -35,6 +35,7 @@ from hushrank.live.server.schema import (
     is_newest,
     make_engine,
     migrate,
+    read_version,
 )
 from hushrank.live.wire.agreement import Agreement, canonical, parse_agreement
 from hushrank.live.wire.news import Outcome
@@ -141,8 +142,9 @@ def open_store(path: Path, *, read_only: bool = False, lock: AbstractContextMana
     """
     if not path.is_file():
         raise ValueError(f"{path} does not exist. Create a federation with: hushrank server init {path.parent}")
-    engine = make_engine(path, read_only=read_only)
     try:
+        refuse_foreign(path)
+        engine = make_engine(path, read_only=read_only)
         if read_only and not is_newest(engine):
             engine = copy_to_memory(path)
         if not is_newest(engine):
@@ -153,6 +155,16 @@ def open_store(path: Path, *, read_only: bool = False, lock: AbstractContextMana
     except sa.exc.DatabaseError as error:
         raise SchemaError(f"{path} is not a federation's file, or is damaged ({error.orig}).") from error
     return engine
+
+
+def refuse_foreign(path: Path) -> None:
+    """A file that no federation wrote is left as it is."""
+    engine = make_engine(path, read_only=True)
+    with engine.begin() as connection:
+        version = read_version(connection)
+    engine.dispose()
+    if version == 0:
+        raise SchemaError(f"{path} is not a federation's file. Name the directory that hushrank server init made.")
 
 
 def read_agreement(connection: sa.Connection) -> Agreement:
@@ -254,8 +266,7 @@ def read_first_ranker(connection: sa.Connection) -> Array:
 
 
 def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]:
-    arrays = {name: np.asarray(array, "<f4") for name, array in state.items()}
-    return {"round": round, "params": np.asarray(params, "<f4").tobytes(), "state": pack_arrays(arrays)}
+    return {"round": round, "params": np.asarray(params, "<f4").tobytes(), "state": pack_arrays(state)}
 
 
 def open_round(connection: sa.Connection, opening: Opening, *, now: float) -> None:

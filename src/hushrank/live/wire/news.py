@@ -100,8 +100,10 @@ def _parse_last(known: Mapping[str, Any]) -> LastAnswer | None:
     if known.get("last") is None:
         return None
     last = _as_mapping(known["last"])
-    if last.get("outcome") not in tuple(Outcome):
+    if not isinstance(last.get("outcome"), str):
         raise ValueError("the server does not say what became of the last round: open, closed or abandoned.")
+    if last["outcome"] not in tuple(Outcome):  # of a newer server: nothing that this client could act on
+        return None
     return LastAnswer(_whole(last, "round", 1), Outcome(last["outcome"]))
 
 

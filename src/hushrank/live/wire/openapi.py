@@ -13,6 +13,7 @@ from hushrank.live.wire.refusals import Reason
 
 Json = dict[str, Any]
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$", "minLength": 43, "maxLength": 43}
+_REASONS = [str(reason) for reason in Reason if reason is not Reason.unknown]
 _BYTES: Json = {protocol.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 
 
@@ -44,7 +45,8 @@ def describe_api() -> Json:
             "securitySchemes": {"credential": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 "Refusal": _object(
-                    reason={"enum": [str(reason) for reason in Reason]}, detail={"type": "string", "minLength": 1}
+                    reason={"enum": _REASONS},
+                    detail={"type": "string", "minLength": 1},
                 )
             },
         },
