@@ -21,13 +21,16 @@ from hushrank.types import Array
 class Collector(Protocol):
     """How the blocks of one cell's round are put together."""
 
-    def reduce(self, updates: Array, weights: Array) -> Array:
-        """What a block comes down to, of updates [n, p] with weights [n]; in the block's own thread."""
+    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
+        """A block's next updates [n, p] with weights [n]; in the block's own thread. A block begins empty.
+
+        scales [n]: what the updates are multiplied with first; None: they are whole.
+        """
 
     def start(self) -> list[Array]:
         """Nothing so far."""
 
-    def add(self, so_far: list[Array], part: Array) -> None:
+    def add(self, so_far: list[Array], block: list[Array]) -> None:
         """One more block; blocks come in order."""
 
     def finish(self, so_far: list[Array]) -> Array:
@@ -41,16 +44,18 @@ class WeightedSum:
     format: SumFormat | None  # none is needed
     n_params: int
 
-    def reduce(self, updates: Array, weights: Array) -> Array:
-        total = np.zeros(self.n_params, updates.dtype)
-        add_rows(total, updates, weights.astype(updates.dtype, copy=False))
-        return total
+    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
+        factors = weights if scales is None else weights * scales
+        if not block:
+            block.append(np.zeros(self.n_params, factors.dtype))
+        add_rows(block[0], updates, factors)
 
     def start(self) -> list[Array]:
         return [np.zeros(self.n_params, np.float32)]
 
-    def add(self, so_far: list[Array], part: Array) -> None:
-        so_far[0] += part
+    def add(self, so_far: list[Array], block: list[Array]) -> None:
+        for part in block:
+            so_far[0] += part
 
     def finish(self, so_far: list[Array]) -> Array:
         return so_far[0]
@@ -63,15 +68,16 @@ class WordSum:
     format: SumFormat
     n_params: int
 
-    def reduce(self, updates: Array, weights: Array) -> Array:
+    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
         arrives = weights > 0
-        return self.format.add(updates[arrives], weights[arrives])
+        block.append(self.format.add(_whole(updates, scales)[arrives], weights[arrives]))
 
     def start(self) -> list[Array]:
         return [np.zeros(self.n_params + 1, np.uint32)]
 
-    def add(self, so_far: list[Array], part: Array) -> None:
-        so_far[0] += part
+    def add(self, so_far: list[Array], block: list[Array]) -> None:
+        for part in block:
+            so_far[0] += part
 
     def finish(self, so_far: list[Array]) -> Array:
         return so_far[0]
@@ -83,17 +89,21 @@ class Gathering:
 
     n_params: int
 
-    def reduce(self, updates: Array, weights: Array) -> Array:
-        return updates[weights > 0]
+    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
+        block.append(_whole(updates, scales)[weights > 0])
 
     def start(self) -> list[Array]:
         return [np.zeros((0, self.n_params), np.float32)]
 
-    def add(self, so_far: list[Array], part: Array) -> None:
-        so_far.append(part)
+    def add(self, so_far: list[Array], block: list[Array]) -> None:
+        so_far.extend(block)
 
     def finish(self, so_far: list[Array]) -> Array:
         return np.concatenate(so_far)
+
+
+def _whole(updates: Array, scales: Array | None) -> Array:
+    return updates if scales is None else (scales[:, None] * updates).astype(updates.dtype)
 
 
 # {how updates are added up: the collector}

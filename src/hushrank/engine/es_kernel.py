@@ -1,7 +1,7 @@
 """Clients of an evolution strategy, fused into one loop for processors: twin of `learners.es` for many clients.
 
 Linear rankers and networks with one hidden layer, compiled by Numba. What the server would decode each message to is
-handed out: it is still at hand. A client's numbers do not depend on its neighbours.
+handed out, a perturbation and a number: it is still at hand. A client's numbers do not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from hushrank.engine.kernel import (
     click_places,
     dcg,
     derive,
+    derive_own,
     f4,
     f8,
     fill_uniform,
     first_word,
+    fold,
     i8,
     score_documents,
     stop_reading,
@@ -31,9 +33,7 @@ from hushrank.engine.kernel import (
 )
 from hushrank.streams import Purpose
 
-_QUERY, _CLICK, _STOP, _SEED, _PERTURB, _PRIVATISE = (
-    np.uint32(p) for p in (Purpose.QUERY, Purpose.CLICK, Purpose.STOP, Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE)
-)
+_SEED, _PERTURB, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE))
 _ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
 _STEP = 2.0**-23
 MEASURES = {"MaxRR": 0, "LastRR": 1, "click-through": 2, "nDCG": 3, "DCG": 4}
@@ -54,12 +54,8 @@ def fill_noise(noise: Any, seed: Any, sigma: float) -> None:
 
 
 @njit(**SUMS)
-def score_network(turned: Any, rest: Any, activation: int, documents: Any, scores: Any) -> None:
-    """scores[:length]; twin of `MlpRanker.score`. `turned` [hidden, n_features]: sums then run over neighbours.
-
-    rest [2 * hidden]: the hidden layer's bias, then the output's weights.
-    """
-    bias, output = rest[: turned.shape[0]], rest[turned.shape[0] :]
+def score_network(turned: Any, bias: Any, output: Any, activation: int, documents: Any, scores: Any) -> None:
+    """scores[:length]; twin of `MlpRanker.score`. `turned` [hidden, n_features]: sums then run over neighbours."""
     for d in range(documents.shape[0]):
         score = _ZERO
         for h in range(turned.shape[0]):
@@ -78,12 +74,10 @@ def move(params: Any, noise: Any, sign: Any, local: Any) -> None:
 
 
 @njit(**FLAGS)
-def estimate(means: Any, noise: Any, sigma: float, antithetic: bool, out: Any) -> None:
-    """out[:] what the server makes of a message with these mean rewards [2]; twin of `es.es_add`."""
-    plus, minus = np.float64(np.float32(means[0])), np.float64(np.float32(means[1]))
-    scale = ((plus - minus) / 2.0 if antithetic else plus) / sigma**2
-    for f in range(len(noise)):
-        out[f] = scale * noise[f]  # [foltr-es, Eq. 6]
+def weigh(plus: float, minus: float, sigma: float, antithetic: bool) -> float:
+    """What a perturbation is multiplied with, for these mean rewards; twin of `es.es_add`."""
+    first, second = np.float64(np.float32(plus)), np.float64(np.float32(minus))
+    return ((first - second) / 2.0 if antithetic else first) / sigma**2  # [foltr-es, Eq. 6]
 
 
 @njit(**FLAGS)
@@ -138,14 +132,16 @@ def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any
 
 
 _SIGNATURE = types.void(
-    *(types.Array(f8, 2, "C"), types.Array(f8, 1, "C"), array_type(f4, 1), *QUERIES, *CLIENTS),
+    *(types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f8, 1, "C")),
+    *(array_type(f4, 1), *QUERIES, *CLIENTS),
     *(i8, i8, f8, types.boolean, i8, array_type(f8, 1), types.uint64),
 )
 
 
 @njit(_SIGNATURE, **FLAGS)
 def evolve_clients(
-    estimates: Any,  # [n, p] written: what each client's message is decoded to
+    noises: Any,  # [n, p] written: each client's perturbation
+    scales: Any,  # [n] written: by which it is multiplied to give what the client's message is decoded to
     qualities: Any,  # [n] written: the mean nDCG of what it saw
     params: Any,  # [p] the ranker that everybody has
     features: Any,  # [n_documents, n_features]
@@ -172,39 +168,43 @@ def evolve_clients(
     values: Any,  # [n_values] of the reward
     threshold: Any,  # words below it tell the truth
 ) -> None:
-    """Every client's round; the first two arrays are written."""
+    """Every client's round; the first three arrays are written."""
     k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
-    noise, local = np.empty(p, np.float32), np.empty(p, np.float32)
-    turned = np.empty((max(hidden, 1), n_features), np.float32)
+    local, turned = np.empty(p, np.float32), np.empty((max(hidden, 1), n_features), np.float32)
+    bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
     scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
     places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
     for row in range(len(ids)):
-        n, group = n_interactions[row], groups[row]
-        half = n // 2 if antithetic else n
-        fill_noise(noise, first_word(derive(key, _SEED, (np.uint32(round), np.uint32(ids[row])))), sigma)
-        secret = derive(key, _PRIVATISE, (np.uint32(round), np.uint32(ids[row])))
-        told, shown_quality = np.zeros(2), 0.0  # told: the rewards of both directions, added up
+        n, group, noise = n_interactions[row], groups[row], noises[row]
+        table = (examine[group], click[group], stop[group])
+        half, told_plus, told_minus, shown_quality = n // 2 if antithetic else n, 0.0, 0.0, 0.0
+        who = (np.uint32(round), np.uint32(ids[row]))
+        fill_noise(noise, first_word(derive(key, _SEED, who)), sigma)
+        secret = derive(key, _PRIVATISE, who)
+        query_key, _, click_key, stop_key = derive_own(key, who)
         for interaction in range(n):
             if interaction == 0 or interaction == half:
                 move(params, noise, _ONE if interaction < half else -_ONE, local)
                 if hidden > 0:
                     turn_weights(local, n_features, turned)
-            name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
-            query = first_query[group] + first_word(derive(key, _QUERY, name)) % np.uint32(n_queries[group])
+            name = np.uint32(interaction)
+            query = first_query[group] + first_word(fold(query_key, name)) % np.uint32(n_queries[group])
             begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
             if hidden == 0:
                 score_documents(local, documents, scores)
             else:
-                score_network(turned, local[n_features * hidden :], activation, documents, scores)
+                score_network(turned, bias, output, activation, documents, scores)
             n_shown = rank_places(scores, length, k, places)
             gain = dcg(grades, label, places, n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
-            fill_uniform(draws, k, derive(key, _CLICK, name))
-            if click_places(grades, label, places, n_shown, draws, examine[group], click[group], clicked):
-                fill_uniform(draws, k, derive(key, _STOP, name))
-                stop_reading(grades, label, places, n_shown, draws, stop[group], clicked)
+            fill_uniform(draws, k, fold(click_key, name))
+            if click_places(grades, label, places, n_shown, draws, table[0], table[1], clicked):
+                fill_uniform(draws, k, fold(stop_key, name))
+                stop_reading(grades, label, places, n_shown, draws, table[2], clicked)
             place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
-            told[0 if interaction < half else 1] += values[answer(place, secret, interaction, len(values), threshold)]
+            told = values[answer(place, secret, interaction, len(values), threshold)]
+            told_plus += told if interaction < half else 0.0
+            told_minus += 0.0 if interaction < half else told
         qualities[row] = shown_quality / n
-        estimate(told / half, noise, sigma, antithetic, estimates[row])
+        scales[row] = weigh(told_plus / half, told_minus / half, sigma, antithetic)

@@ -29,15 +29,17 @@ from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array, NamedArrays
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
+_HELD_BYTES = 128 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
 class Learnt(NamedTuple):
     """What a block of clients brings out of a round."""
 
-    updates: Array  # [n, p]
+    updates: Array  # [n, p] float32
     qualities: Array  # [n] mean nDCG of what each saw
     personal: Array  # [n, n_personal] their new personal parameters
+    scales: Array | None = None  # [n] float64, what the updates are multiplied with; None: they are whole
 
 
 # (params [p], what stays the same of a cell, key, round, ids [n], n_interactions [n], groups [n], personal) -> Learnt
@@ -55,6 +57,7 @@ class FusedBatch:
     fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
     keys: tuple[Array, ...]  # [C]
     everybody: CellCohort | None  # the clients of every cell and round; None: they are drawn
+    rows: int  # clients of a block whose updates are held at once
     run: Callable[..., Iterable[Any]]  # map, or that of a pool of threads
 
 
@@ -65,13 +68,14 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     fixed = tuple(_fixed_arguments(setting, cell) for cell in plan.cells)
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
     everybody = gather_cohort(method, keys[0], 1) if method.population.is_complete else None
+    rows = max(1, min(_BLOCK, _HELD_BYTES // (4 * method.n_params)))
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         with ThreadPoolExecutor(threads) as pool:
             run = pool.map if threads > 1 else map
-            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, everybody, run)
+            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, everybody, rows, run)
             shown = []
             for round in range(first, first + n):
                 state, seen = run_fused_round(batch, state, round)
@@ -104,22 +108,29 @@ def learn_cells(
     own = None if own is None else own.copy()
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
 
-    def learn_block(task: tuple[int, int]) -> tuple[Array, Array, Array]:
+    def learn_block(task: tuple[int, int]) -> tuple[list[Array], Array, Array]:
         cell, first = task
-        clients = cohorts[cell].part(first, first + _BLOCK)
-        personal = np.empty((len(clients.ids), 0), np.float32) if own is None else own[cell, clients.ids]
-        who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, personal)
-        learnt = batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who)
-        return batch.collector.reduce(learnt.updates, clients.weights), learnt.qualities, learnt.personal
+        block, learnt = list[Array](), list[Learnt]()
+        for at in range(first, min(first + _BLOCK, len(cohorts[cell].ids)), batch.rows):
+            clients = cohorts[cell].part(at, min(at + batch.rows, first + _BLOCK))
+            personal = np.empty((len(clients.ids), 0), np.float32) if own is None else own[cell, clients.ids]
+            who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, personal)
+            learnt.append(batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who))
+            batch.collector.take(block, learnt[-1].updates, clients.weights, learnt[-1].scales)
+        return block, join_arrays([each.qualities for each in learnt]), join_arrays([each.personal for each in learnt])
 
     collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
-    for (cell, first), (part, quality, personal) in zip(tasks, batch.run(learn_block, tasks), strict=True):
-        batch.collector.add(collected[cell], part)
+    for (cell, first), (block, quality, personal) in zip(tasks, batch.run(learn_block, tasks), strict=True):
+        batch.collector.add(collected[cell], block)
         qualities[cell].append(quality)
         if own is not None:
             own[cell, cohorts[cell].ids[first : first + _BLOCK]] = personal
     state = state if own is None else {**state, OWN_PARAMETERS: own}
     return state, [batch.collector.finish(each) for each in collected], qualities
+
+
+def join_arrays(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Array, ...]:
@@ -143,7 +154,7 @@ def learning_kernel(method: Method) -> Kernel:
         *before, personal = arguments
         n = len(personal)
         learnt = Learnt(np.empty((n, n_params), np.float32), np.empty(n), personal)
-        learn_clients(*learnt, *before, places, *settings)
+        learn_clients(*learnt[:3], *before, places, *settings)
         return learnt
 
     return learn
@@ -162,9 +173,10 @@ def evolution_kernel(method: Method) -> Kernel:
 
     def evolve(*arguments: Any) -> Learnt:
         *before, personal = arguments
-        learnt = Learnt(np.empty((len(personal), n_params)), np.empty(len(personal)), personal)
-        evolve_clients(learnt.updates, learnt.qualities, *before, *network, *tried)
-        return learnt
+        n = len(personal)
+        noises, scales, qualities = np.empty((n, n_params), np.float32), np.empty(n), np.empty(n)
+        evolve_clients(noises, scales, qualities, *before, *network, *tried)
+        return Learnt(noises, qualities, personal, scales)
 
     return evolve
 

@@ -55,11 +55,23 @@ def _turn(x0: Any, x1: Any, r: Any) -> Any:
 
 @njit(**FLAGS)
 def derive(key: Any, purpose: Any, name: Any) -> Any:
-    """The key of a purpose, round, client and interaction; twin of `streams.stream`."""
+    """The key of a purpose, round and client; twin of `streams.stream`."""
     k0, k1 = threefry(key[0], key[1], purpose)
     for part in name:
         k0, k1 = threefry(k0, k1, part)
     return k0, k1
+
+
+@njit(**FLAGS)
+def derive_own(key: Any, who: Any) -> Any:
+    """The keys of a client's queries, lists, clicks and stops in a round, once for all its interactions."""
+    return derive(key, _QUERY, who), derive(key, _SHOW, who), derive(key, _CLICK, who), derive(key, _STOP, who)
+
+
+@njit(**FLAGS)
+def fold(key: Any, name: Any) -> Any:
+    """The key of one more name; twin of `streams.fold_in`."""
+    return threefry(key[0], key[1], name)
 
 
 @njit(**FLAGS)
@@ -311,20 +323,23 @@ def learn_clients(
         local[:] = params
         put_at(local, places, personal[row])
         group, quality = groups[row], 0.0
+        table = (examine[group], click[group], stop[group])
+        who = (np.uint32(round), np.uint32(ids[row]))
+        query_key, show_key, click_key, stop_key = derive_own(key, who)
         for interaction in range(n_interactions[row]):
-            name = (np.uint32(round), np.uint32(ids[row]), np.uint32(interaction))
-            query = first_query[group] + first_word(derive(key, _QUERY, name)) % np.uint32(n_queries[group])
+            name = np.uint32(interaction)
+            query = first_query[group] + first_word(fold(query_key, name)) % np.uint32(n_queries[group])
             begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
             score_documents(local, documents, scores)
-            fill_uniform(draws, length, derive(key, _SHOW, name))
+            fill_uniform(draws, length, fold(show_key, name))
             n_shown = sample_places(scores, draws, length, k, shown)
             quality += dcg(grades, label, shown, n_shown) / ideals[query] if ideals[query] > 0 else 0.0
-            fill_uniform(draws, k, derive(key, _CLICK, name))
-            would = click_places(grades, label, shown, n_shown, draws, examine[group], click[group], clicked)
+            fill_uniform(draws, k, fold(click_key, name))
+            would = click_places(grades, label, shown, n_shown, draws, table[0], table[1], clicked)
             if would:
-                fill_uniform(draws, k, derive(key, _STOP, name))
-                stop_reading(grades, label, shown, n_shown, draws, stop[group], clicked)
+                fill_uniform(draws, k, fold(stop_key, name))
+                stop_reading(grades, label, shown, n_shown, draws, table[2], clicked)
                 if pull_pairs(scores, length, shown, n_shown, clicked, left, pulls):
                     add_gradient(gradient, documents, shown, pulls, n_shown)
             if (interaction + 1) % batch == 0:
