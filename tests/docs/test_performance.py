@@ -55,3 +55,10 @@ def test_the_table_of_sizes_keeps_its_promise() -> None:
     rows = json.loads((DATA / "scale.json").read_text())["scale"]
     assert {row["n_clients"] for row in rows} == {10**3, 10**4, 10**5, 10**6}
     assert max(row["peak_memory_mb"] for row in rows) < 4000
+
+
+def test_the_page_on_aggregation_has_the_measured_speed_of_a_rule() -> None:
+    rows = json.loads((ROOT / "docs" / "benchmarks" / "gathered.json").read_text(encoding="utf-8"))["benchmarks"]
+    text = (ROOT / "docs" / "aggregation.md").read_text(encoding="utf-8")
+    found = [row["interactions_per_cpu_second"] for row in rows if row["rule"] == "median"]
+    assert len(found) == 2 and all(f"{speed:,}" in text for speed in found)
