@@ -38,20 +38,11 @@ class Collector(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedSum:
-    """[p] the weighted sum of all updates; blocks are added in order, so that no number of threads changes a bit."""
+class RunningSum:
+    """One total; blocks are added in order, so that the number of threads does not affect results."""
 
-    format: SumFormat | None  # none is needed
+    format: SumFormat | None  # of a secure sum's numbers
     n_params: int
-
-    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
-        factors = weights if scales is None else weights * scales
-        if not block:
-            block.append(np.zeros(self.n_params, factors.dtype))
-        add_rows(block[0], updates, factors)
-
-    def start(self) -> list[Array]:
-        return [np.zeros(self.n_params, np.float32)]
 
     def add(self, so_far: list[Array], block: list[Array]) -> None:
         for part in block:
@@ -62,11 +53,24 @@ class WeightedSum:
 
 
 @dataclass(frozen=True, slots=True)
-class WordSum:
+class WeightedSum(RunningSum):
+    """[p] float32, the weighted sum of all updates."""
+
+    def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
+        factors = weights if scales is None else weights * scales
+        if not block:
+            block.append(np.zeros(self.n_params, factors.dtype))
+        add_rows(block[0], updates, factors)
+
+    def start(self) -> list[Array]:
+        return [np.zeros(self.n_params, np.float32)]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSum(RunningSum):
     """[p + 1] uint32, what the words of a secure sum add up to, without keys and masks."""
 
     format: SumFormat
-    n_params: int
 
     def take(self, block: list[Array], updates: Array, weights: Array, scales: Array | None = None) -> None:
         arrives = weights > 0
@@ -74,13 +78,6 @@ class WordSum:
 
     def start(self) -> list[Array]:
         return [np.zeros(self.n_params + 1, np.uint32)]
-
-    def add(self, so_far: list[Array], block: list[Array]) -> None:
-        for part in block:
-            so_far[0] += part
-
-    def finish(self, so_far: list[Array]) -> Array:
-        return so_far[0]
 
 
 @dataclass(frozen=True, slots=True)
