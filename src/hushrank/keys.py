@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, g
 T = TypeVar("T")
 Check: TypeAlias = Callable[[Any], str | None]  # what is wrong with a value, such as "must be > 0"; None: nothing
 Choices: TypeAlias = Callable[[], tuple[str, ...]]  # asked each time, because a plugin may have added one
+Settings: TypeAlias = Mapping[str, Any]  # values of keys, by name
 _DECLARED = "key"  # where a field's metadata hold what was declared
 _WORDS: dict[object, str] = {
     str: "a word",

@@ -140,7 +140,7 @@ def check_setting(setting: Setting) -> None:
         raise ValueError(f"the population has {n_groups} groups: every fold must describe as many.")
     if n_groups > 1 and (method.batch is not None or setting.replays is not None):
         raise ValueError("groups of clients need simulated people in a federation: no central training, no click log.")
-    if method.n_personal and (method.batch is not None or method.exchange.name != UpdateExchange.name):
+    if method.n_personal and (method.batch is not None or not method.exchange.has_personal):
         raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
 
 

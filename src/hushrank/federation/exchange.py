@@ -31,6 +31,7 @@ class Exchange(ABC):
     __slots__ = ()
     name: ClassVar[str]  # under which other rooms keep what belongs to it
     starts_at_zero: ClassVar[bool] = False  # whether the first ranker is all zeros, and not the ranker's own
+    has_personal: ClassVar[bool] = False  # whether clients may keep parameters of their own
 
     @property
     @abstractmethod
@@ -72,6 +73,7 @@ class UpdateExchange(Exchange):
     """A dense update: how a client's own steps moved the parameters."""
 
     name: ClassVar[str] = "updates"
+    has_personal: ClassVar[bool] = True
 
     protection: UpdateProtection = OpenUpdates()  # noqa: RUF009 - frozen: updates leave as they are
 

@@ -11,6 +11,7 @@ from hushrank.keys import above_zero, key, keys_of
 from hushrank.metrics.rewards import REWARD_NAMES
 
 EVOLUTION = "foltr-es"  # the method that sends seeds and rewards
+_TRUTH = {"none": 1.0, "paper": 0.9}  # its privacy modes -> the probability p of telling a reward as it was
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +85,25 @@ def check_no_evolution(keys: EvolutionKeys, *, method: str) -> None:
         raise ValueError(f"{given[0]} is for recipe {EVOLUTION}; {method} does not have it.")
 
 
+def default_p(privacy: str) -> float:
+    """The probability that a reward is told as it was, where nobody chose it."""
+    return _TRUTH.get(privacy, 1.0)
+
+
+def check_told(p: float | None, privacy: str) -> None:
+    """Rewards are private by p; no other mechanism is for them."""
+    if privacy not in _TRUTH:
+        raise ValueError(
+            f"{EVOLUTION} is private per interaction by p (privacy=paper); privacy={privacy} is for fpdgd."
+        )
+    if _TRUTH[privacy] == 1 and p not in (None, 1):
+        raise ValueError(f"p is {p}, but privacy={privacy} tells every reward as it was: leave one of them out.")
+
+
 def evolution_of(keys: EvolutionKeys, *, privacy: str, top_grade: int = 2) -> Evolution:
     """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
-    if privacy == "none" and keys.p not in (None, 1):
-        raise ValueError(f"p is {keys.p}, but privacy=none tells every reward as it was: leave one of them out.")
+    check_told(keys.p, privacy)
     chosen: dict[str, Any] = {name: getattr(keys, name) for name in ("reward", "sigma", "antithetic")}
     chosen["n_points"] = keys.reward_points
-    chosen["p"] = keys.p if keys.p is not None else 0.9 if privacy == "paper" else 1.0
+    chosen["p"] = default_p(privacy) if keys.p is None else keys.p
     return Evolution(top_grade=top_grade, **{name: value for name, value in chosen.items() if value is not None})

@@ -1,38 +1,37 @@
-"""What a federation's protection is where its operator leaves it open, and the noise that a wanted epsilon needs."""
+"""What privacy=sound is where an operator leaves it open: the defaults, and the noise that a wanted epsilon needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from hushrank.privacy.keys import check_one_given
-from hushrank.privacy.named import published_sensitivity
+from hushrank.keys import Settings
 from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
 
-_DELTA = 1e-5  # of Gaussian noise, unless given
+CLIP_NORM = 0.1  # of an update, unless given
+DELTA = 1e-5  # of Gaussian noise, unless given
 
 
-def complete_protection(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What follows for the settings of a mode that were not given."""
-    mode, epsilon = settings.get("privacy"), settings.get("epsilon")
-    if mode == "paper" and settings.get("sensitivity") is None and epsilon is not None:
-        return {"sensitivity": published_sensitivity(epsilon)}
-    if mode != "sound":
-        return {}
-    defaults: dict[str, object] = {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
-    return {**defaults, "delta": _DELTA} if settings.get("mechanism", "gaussian") == "gaussian" else defaults
+def check_sound(settings: Settings) -> None:
+    """Epsilon and noise follow from each other."""
+    epsilon = settings.get("epsilon")
+    if (epsilon is None) == (settings.get("noise_multiplier") is None):
+        raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
+    if epsilon is not None:
+        check_epsilon(epsilon)
 
 
-def find_noise(settings: Mapping[str, Any]) -> dict[str, Any]:
+def settle_sound(settings: Settings) -> dict[str, Any]:
     """With the least noise that keeps a wanted epsilon over all rounds, as clients' ledgers will count it."""
-    epsilon, rest = settings.get("epsilon"), {name: value for name, value in settings.items() if name != "epsilon"}
-    check_one_given(epsilon, settings.get("noise_multiplier"))
-    if settings["mechanism"] == "gaussian" and settings.get("delta") is None:
+    chosen = {"mechanism": "gaussian", "clip_norm": CLIP_NORM, "placement": "server", **settings}
+    if chosen["mechanism"] == "gaussian" and chosen.setdefault("delta", DELTA) is None:
         raise ValueError("privacy=sound with Gaussian noise needs delta, such as 1e-5: without it there is no epsilon.")
-    if epsilon is None:
-        return rest
-    check_epsilon(epsilon)
+    check_sound(chosen)
+    epsilon = chosen.pop("epsilon", None)
+    return chosen if epsilon is None else {**chosen, "noise_multiplier": _least_noise(chosen, epsilon)}
+
+
+def _least_noise(settings: Settings, epsilon: float) -> float:
     if not isinstance(settings["rounds"], int) or settings["rounds"] < 1:
         raise ValueError(f"rounds is {settings['rounds']}, must be at least 1: epsilon is of all rounds together.")
 
@@ -44,4 +43,4 @@ def find_noise(settings: Mapping[str, Any]) -> dict[str, Any]:
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    return {**rest, "noise_multiplier": high}
+    return high

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from hushrank.keys import above_zero, key, keys_of
+from hushrank.keys import above_zero, at_least, key, keys_of
 from hushrank.privacy.laplace import VARIANTS
-from hushrank.privacy.named import MODES, make_paper_noise
+from hushrank.privacy.named import MODES
 from hushrank.privacy.placement import Placement
-from hushrank.privacy.renyi import check_delta, check_epsilon
+from hushrank.privacy.renyi import check_delta
 
 _PAPER, _SOUND = ("paper",), ("sound",)
 
@@ -55,6 +55,27 @@ class ProtectionKeys:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgreedProtectionKeys(ProtectionKeys):
+    """Of agreements."""
+
+    n_clients: int | None = key(
+        None,
+        "paper: that share the noise, all in every round; sound: expected in a round",
+        check=at_least(1),
+        only_for=(*_PAPER, *_SOUND),
+        is_needed=True,
+    )
+    epsilon: float | None = key(None, "paper: of a round, as published", only_for=_PAPER, is_needed=True)
+    placement: str | None = key(
+        None,
+        "sound: who adds the noise, server or clients",
+        choices=tuple(Placement),
+        only_for=_SOUND,
+        is_needed=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrivacyKeys(ProtectionKeys):
     """Of recipes."""
 
@@ -84,20 +105,9 @@ def check_mode(keys: PrivacyKeys, *, is_evolution: bool) -> None:
 
 def check_noise(keys: PrivacyKeys, *, n_clients: int) -> None:
     """What each mode needs; numbers that cannot be are refused where the mechanism is made."""
-    if keys.privacy == "paper":
-        make_paper_noise({**asdict(keys), "n_clients": n_clients})
-    elif keys.privacy == "sound":
-        check_one_given(keys.epsilon, keys.noise_multiplier)
-        if keys.epsilon is not None:
-            check_epsilon(keys.epsilon)
+    MODES[keys.privacy].check({**asdict(keys), "n_clients": n_clients})
     if keys.delta is not None:
         check_delta(keys.delta)
-
-
-def check_one_given(epsilon: float | None, noise_multiplier: float | None) -> None:
-    """Under sound, epsilon and noise follow from each other."""
-    if (epsilon is None) == (noise_multiplier is None):
-        raise ValueError("privacy=sound needs epsilon (the noise follows) or noise_multiplier (epsilon follows): one.")
 
 
 def check_sum(keys: PrivacyKeys, *, cohort_size: int) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hushrank.keys import Settings
+from hushrank.privacy.agreed import CLIP_NORM, check_sound, settle_sound
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
 from hushrank.privacy.noisy_sum import NoisySum
 from hushrank.privacy.none import OpenUpdates
 from hushrank.privacy.placement import Placement
 from hushrank.privacy.protection import Exposure, UpdateProtection
-
-CLIP_NORM = 0.1  # of a sound mechanism, unless given
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def published_sensitivity(epsilon: float) -> float:
     raise ValueError(f"epsilon is {epsilon}; Delta was published for {known}. For others give the sensitivity too.")
 
 
-def make_paper_noise(settings: Mapping[str, Any]) -> PaperNoise:
+def make_paper_noise(settings: Settings) -> PaperNoise:
     """From epsilon, n_clients and, unless it is the published one, the sensitivity."""
     if settings.get("epsilon") is None:
         raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
@@ -59,7 +59,15 @@ def make_paper_noise(settings: Mapping[str, Any]) -> PaperNoise:
     return PaperNoise(epsilon, sensitivity, settings["n_clients"], settings.get("variant", "paper"))
 
 
-def make_sound_noise(settings: Mapping[str, Any], exposure: Exposure) -> NoisySum:
+def settle_paper(settings: Settings) -> dict[str, Any]:
+    """With the Delta that was published with its epsilon, unless another is given."""
+    epsilon = settings.get("epsilon")
+    if epsilon is None or settings.get("sensitivity") is not None:
+        return dict(settings)
+    return {**settings, "sensitivity": published_sensitivity(epsilon)}
+
+
+def make_sound_noise(settings: Settings, exposure: Exposure) -> NoisySum:
     """With the noise multiplier that was given, or with just the noise that keeps epsilon over all rounds."""
     made = SoundLaplace if settings.get("mechanism") == "laplace" else SoundGaussian
     noise, placement = settings.get("noise_multiplier"), settings.get("placement") or Placement.server
@@ -67,30 +75,46 @@ def make_sound_noise(settings: Mapping[str, Any], exposure: Exposure) -> NoisySu
     return sound if noise is not None else sound.fit(settings["epsilon"], exposure)
 
 
+def _nothing_to_check(settings: Settings) -> None:
+    del settings
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A value of the key `privacy`."""
+    """A value of the key `privacy`; settings: the keys of a recipe or agreement."""
 
     says: str  # what it does, in a line
-    kind: Callable[[Mapping[str, Any]], str]  # (settings) -> its name in the table of what works together
-    make: Callable[[Mapping[str, Any], Exposure], UpdateProtection]  # (settings, exposure) -> the mechanism on updates
+    kind: Callable[[Settings], str]  # (settings) -> its name in the table of what works together
+    make: Callable[[Settings, Exposure], UpdateProtection]  # (settings, exposure) -> the mechanism on updates
+    check: Callable[[Settings], object] = _nothing_to_check  # refuses a recipe's settings before data is read
+    settle: Callable[[Settings], dict[str, Any]] = dict  # an operator's settings, with what was left open
+    is_accounted: bool = True  # over all rounds, so that their number must be known
 
 
 MODES = {
-    "none": Mode("no protection: updates leave as they are", lambda _: "none", lambda _, __: OpenUpdates()),
+    "none": Mode(
+        "no protection: updates leave as they are",
+        lambda _: "none",
+        lambda _, __: OpenUpdates(),
+        is_accounted=False,
+    ),
     "paper": Mode(
         "as published: weights clipped, Gamma noise that sums to Laplace noise; its caveats in every output",
         lambda _: "paper",
         lambda settings, _: make_paper_noise(settings),
+        check=make_paper_noise,
+        settle=settle_paper,
     ),
     "sound": Mode(
         "updates clipped, noise on their sum, composed over all rounds; weight 1 for every client",
         lambda settings: "clients' noise" if settings.get("placement") == Placement.clients else "server's noise",
         make_sound_noise,
+        check=check_sound,
+        settle=settle_sound,
     ),
-}  # settings: the keys of a recipe or agreement
+}
 
 
-def make_protection(settings: Mapping[str, Any], exposure: Exposure) -> UpdateProtection:
+def make_protection(settings: Settings, exposure: Exposure) -> UpdateProtection:
     """The mechanism that the key `privacy` and its companions ask for."""
     return MODES[settings["privacy"]].make(settings, exposure)

@@ -19,9 +19,10 @@ from typing import Any
 
 from hushrank.aggregation.keys import ServerStepKeys
 from hushrank.aggregation.server_step import DEFAULT_RATES
-from hushrank.federation.keys import EVOLUTION, RewardKeys
+from hushrank.federation.keys import EVOLUTION, RewardKeys, check_told, default_p
 from hushrank.keys import (
     Key,
+    Settings,
     above_zero,
     at_least,
     check_seed,
@@ -34,9 +35,8 @@ from hushrank.keys import (
     required,
 )
 from hushrank.learners.keys import LocalStepKeys
-from hushrank.privacy.agreed import complete_protection, find_noise
-from hushrank.privacy.keys import ProtectionKeys
-from hushrank.privacy.placement import Placement
+from hushrank.privacy.keys import AgreedProtectionKeys
+from hushrank.privacy.named import MODES
 from hushrank.rankers.keys import RankerKeys
 
 METHODS = ("fpdgd", EVOLUTION)
@@ -52,7 +52,7 @@ FIRST_KEYS = frozenset(_FIRST.split())  # always written; Why a list: clients co
 
 
 @dataclass(frozen=True)  # Why no slots: several rooms' keys cannot be inherited with them
-class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, ProtectionKeys, RewardKeys):
+class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AgreedProtectionKeys, RewardKeys):
     """How a federation learns and what protects its clients. None: not a matter of this method or protection."""
 
     name: str = required("of the federation, for people")
@@ -64,21 +64,6 @@ class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, ProtectionKeys, Rewar
     server_rate: float = key(1.0, "of the server's steps; adam .001", check=above_zero)
     rounds: int | None = key(
         None, "after which the federation is finished; None (endless) only without protection", check=at_least(1)
-    )
-    n_clients: int | None = key(
-        None,
-        "paper: that share the noise, all in every round; sound: expected in a round",
-        check=at_least(1),
-        only_for=("paper", "sound"),
-        is_needed=True,
-    )
-    epsilon: float | None = key(None, "paper: of a round, as published", only_for=("paper",), is_needed=True)
-    placement: str | None = key(
-        None,
-        "sound: who adds the noise, server or clients",
-        choices=tuple(Placement),
-        only_for=("sound",),
-        is_needed=True,
     )
     reward: str | None = key(
         None, "foltr-es: what is made larger", choices=CLICK_REWARDS, only_for=(EVOLUTION,), is_needed=True
@@ -165,20 +150,19 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
             raise ValueError(f"no key of an agreement is called {given!r}; {hint_names(given, KEYS)}")
     check_value(KEYS["method"], method)
     typed = {given: read_value(KEYS[given], value, none_unsets=True) for given, value in settings.items()}
-    chosen = (_evolution_defaults if method == EVOLUTION else _gradient_defaults)(typed) | typed
+    check_value(KEYS["privacy"], typed.get("privacy", KEYS["privacy"].default))
+    chosen = (_settle_evolution if method == EVOLUTION else _settle_updates)(typed)
     chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
-    if chosen["privacy"] == "sound" and method == "fpdgd":
-        chosen = find_noise(chosen)
     return Agreement(name, n_features, method=method, **chosen)
 
 
-def _gradient_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
-    return {"privacy": "none", "rounds": 100, **complete_protection(settings)}
+def _settle_updates(settings: Settings) -> dict[str, Any]:
+    chosen = {"privacy": "none", "rounds": 100, **settings}
+    return MODES[chosen["privacy"]].settle(chosen)
 
 
-def _evolution_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
-    privacy = settings.get("privacy", "paper")
-    return {
+def _settle_evolution(settings: Settings) -> dict[str, Any]:
+    chosen = {
         "privacy": "paper",
         "rounds": 250,
         "hidden": 10,
@@ -187,8 +171,9 @@ def _evolution_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
         "reward": "MaxRR",
         "sigma": 0.01,
         "antithetic": True,
-        "p": 1.0 if privacy == "none" else 0.9,
+        **settings,
     }
+    return {"p": default_p(chosen["privacy"]), **chosen}
 
 
 def check_kinds(agreement: Agreement) -> None:
@@ -227,17 +212,14 @@ def check_terms(agreement: Agreement) -> None:
 def check_evolution(agreement: Agreement) -> None:
     if not agreement.is_evolution:
         return
-    if agreement.privacy == "sound":
-        raise ValueError("foltr-es is private per interaction by p (privacy=paper); privacy=sound is for fpdgd.")
-    if agreement.privacy == "none" and agreement.p != 1:
-        raise ValueError(f"p is {agreement.p}, but privacy=none tells every reward as it was: p must be 1.")
+    check_told(agreement.p, agreement.privacy)
     if agreement.antithetic and agreement.interactions % 2:
         raise ValueError(f"interactions is {agreement.interactions}, must be even: antithetic halves are equal.")
 
 
 def check_rounds(agreement: Agreement) -> None:
     """Numbers of rounds and of clients in them."""
-    if agreement.rounds is None and agreement.privacy != "none":
+    if agreement.rounds is None and MODES[agreement.privacy].is_accounted:
         raise ValueError(f"privacy={agreement.privacy} is accounted over all rounds: rounds must be a number.")
     if agreement.rounds is None and agreement.server_fade:
         raise ValueError("server_fade lets the rate fall to zero in the last round: rounds must be a number.")
