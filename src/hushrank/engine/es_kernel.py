@@ -35,18 +35,22 @@ from hushrank.streams import Purpose
 
 _SEED, _PERTURB, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE))
 _ZERO, _ONE, _HALF = np.float32(0), np.float32(1), np.float32(0.5)
-_STEP = 2.0**-23
+_STEP, _DROP = 2.0**-23, np.uint32(9)  # a word's upper 23 bits as a number in (0, 1)
 MEASURES = {"MaxRR": 0, "LastRR": 1, "click-through": 2, "nDCG": 3, "DCG": 4}
 ACTIVATIONS = {"relu": 0, "sigmoid": 1}
 
 
 @njit(**FLAGS)
-def fill_noise(noise: Any, seed: Any, sigma: float) -> None:
-    """noise[:]; twin of `es.perturbation`."""
+def fill_noise(noise: Any, seed: Any, sigma: float, words: Any) -> None:
+    """noise[:]; twin of `es.perturbation`. words: room for [2, (p + 1) // 2]."""
     k0, k1 = threefry(np.uint32(0), seed, _PERTURB)
-    for j in range((len(noise) + 1) // 2):
-        x0, x1 = threefry(k0, k1, np.uint32(j))
-        first, second = (np.float64(x0 >> np.uint32(9)) + 0.5) * _STEP, (np.float64(x1 >> np.uint32(9)) + 0.5) * _STEP
+    for j in range(words.shape[1]):  # Why a loop of its own: without logarithms it uses vectors
+        words[0, j], words[1, j] = threefry(k0, k1, np.uint32(j))
+    for j in range(words.shape[1]):
+        first, second = (
+            (np.float64(words[0, j] >> _DROP) + 0.5) * _STEP,
+            (np.float64(words[1, j] >> _DROP) + 0.5) * _STEP,
+        )
         radius, angle = sigma * np.sqrt(-2.0 * np.log(first)), 2.0 * np.pi * second
         noise[2 * j] = np.float32(radius * np.cos(angle))
         if 2 * j + 1 < len(noise):
@@ -171,6 +175,7 @@ def evolve_clients(
     """Every client's round; the first three arrays are written."""
     k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
     local, turned = np.empty(p, np.float32), np.empty((max(hidden, 1), n_features), np.float32)
+    words = np.empty((2, (p + 1) // 2), np.uint32)
     bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
     scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
     places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
@@ -179,7 +184,7 @@ def evolve_clients(
         table = (examine[group], click[group], stop[group])
         half, told_plus, told_minus, shown_quality = n // 2 if antithetic else n, 0.0, 0.0, 0.0
         who = (np.uint32(round), np.uint32(ids[row]))
-        fill_noise(noise, first_word(derive(key, _SEED, who)), sigma)
+        fill_noise(noise, first_word(derive(key, _SEED, who)), sigma, words)
         secret = derive(key, _PRIVATISE, who)
         query_key, _, click_key, stop_key = derive_own(key, who)
         for interaction in range(n):

@@ -29,7 +29,7 @@ from hushrank.rankers.mlp import MlpRanker
 from hushrank.types import Array, NamedArrays
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
-_HELD_BYTES = 128 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
+_HELD_BYTES = 512 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
