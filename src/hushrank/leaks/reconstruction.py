@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hushrank.federation.evolution import Evolution
+from hushrank.federation.local import follow_lessons
 from hushrank.federation.round import Federation
 from hushrank.files import Json
 from hushrank.leaks.observer import (
@@ -180,20 +182,21 @@ def are_scaled(federation: Federation, params: Array) -> bool:
 
 def watch_client(federation: Federation, params: Array, draws: Draws, client: int) -> tuple[DenseUpdate, Truth]:
     """What a client learns, and what it did: `local.learn` for one who looks over its shoulder."""
-    local, clicked, has_learnt = params, set(), False
-    for i, query in enumerate(draws.queries[client].tolist()):
-        rows = federation.queries.rows(query)
+    queries, clicked, pulls = draws.queries[client].tolist(), set[int](), list[Array]()
+
+    def search(i: int, local: Array) -> tuple[Array, float]:
+        rows = federation.queries.rows(queries[i])
         features, grades = federation.queries.features[rows], federation.queries.grades[rows]
         scores = federation.ranker.score(local, features)
         ranking = sample_ranking(scores, draws.show[client, i, : len(scores)], k=federation.k)
         is_clicked = _click(federation, grades[ranking], draws, client, i)
-        gradient = federation.learner.gradient(federation.ranker, local, features, scores, ranking, is_clicked)
-        local = local + federation.learning_rate * gradient
-        local = federation.steps.keep(local)
-        clicked |= set((rows.start + ranking[is_clicked]).tolist())
-        has_learnt = has_learnt or bool(gradient.any())
-    update = DenseUpdate(local - params, draws.queries.shape[1])
-    return update, Truth(tuple(draws.queries[client].tolist()), frozenset(clicked), has_learnt)
+        clicked.update((rows.start + ranking[is_clicked]).tolist())
+        pulls.append(federation.learner.gradient(federation.ranker, local, features, scores, ranking, is_clicked))
+        return pulls[-1], 0.0
+
+    local, _ = follow_lessons(params, [partial(search, i) for i in range(len(queries))], federation.steps)
+    has_learnt = any(pull.any() for pull in pulls)
+    return DenseUpdate(local - params, len(queries)), Truth(tuple(queries), frozenset(clicked), has_learnt)
 
 
 def measure_reward_leak(
