@@ -16,7 +16,7 @@ from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import make_config
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import create_federation, read_keys
-from hushrank.live.server.rounds import RoundPhase
+from hushrank.live.server.rounds import RoundState
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.news import LastAnswer, Outcome
@@ -190,7 +190,7 @@ def test_the_last_round_finishes_the_federation(tmp_path: Path) -> None:
     play(tmp_path / "f", story, agreement=agree(rounds=1))
 
     async def later(live: Live) -> None:
-        assert live.c.rounds.phase is RoundPhase.finished and live.params() == [3.0, 0.0, 0.0]
+        assert live.c.rounds.state is RoundState.finished and live.params() == [3.0, 0.0, 0.0]
 
     play(tmp_path / "f", later)
 
@@ -209,7 +209,7 @@ def test_after_a_restart_the_open_round_goes_on(tmp_path: Path) -> None:
         await live.answer(two, 0, 1, 0)
         await live.settle()
         assert live.params() == [0.5, 0.5, 0.0]
-        assert live.c.rounds.phase is RoundPhase.idle  # both sleep until they call
+        assert live.c.rounds.state is RoundState.idle  # both sleep until they call
         assert live.c.standing(one).accepted_updates == 1
 
     play(tmp_path / "f", after, min_clients=2)

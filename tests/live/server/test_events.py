@@ -8,7 +8,7 @@ from typing import Any
 
 from hushrank.live.server.counters import Counters, Histogram, as_text
 from hushrank.live.server.events import describe_round, describe_status, tell_people, tell_programs
-from hushrank.live.server.rounds import RoundPhase
+from hushrank.live.server.rounds import RoundState
 
 ROUND: dict[str, Any] = {"round": 3, "answers": 19, "asked": 20, "seconds": 1.234, "refused": {"norm": 2, "late": 1}}
 
@@ -69,7 +69,7 @@ def test_metrics_are_prometheus_text() -> None:
     counters = Counters()
     counters.refused["norm"] += 2
     counters.requests["/v1/me", 200] += 1
-    text = as_text(counters, {"round": 3}, RoundPhase.open)
+    text = as_text(counters, {"round": 3}, RoundState.open)
     assert 'hushrank_refused_total{reason="norm"} 2' in text
     assert 'hushrank_requests_total{path="/v1/me",status="200"} 1' in text
     assert "hushrank_round 3" in text and 'hushrank_phase{phase="open"} 1' in text

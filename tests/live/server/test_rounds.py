@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hushrank.live.server.rounds import RoundPhase, RoundRules, Rounds
+from hushrank.live.server.rounds import RoundState, RoundRules, Rounds
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -35,11 +35,11 @@ def refusal(rounds: Rounds, client: int, round: int, now: float = 1.0) -> Reason
 def test_a_round_closes_when_everybody_has_answered() -> None:
     rounds = start(1, 2)
     answer(rounds, 1)
-    assert str(rounds.phase) == "collecting" and rounds.decide(1.0) is None
+    assert str(rounds.state) == "collecting" and rounds.decide(1.0) is None
     answer(rounds, 2)
     assert rounds.decide(1.0) is Outcome.closed and not rounds.is_open
     rounds.end(Outcome.closed, 1.0)
-    assert rounds.phase is RoundPhase.idle and rounds.n_closed == 1 and rounds.may_open(1.0)
+    assert rounds.state is RoundState.idle and rounds.n_closed == 1 and rounds.may_open(1.0)
     assert rounds.open(rounds.candidates(1.0), 1.0) == 2
 
 
@@ -70,7 +70,7 @@ def test_an_answer_that_could_not_be_written_may_come_again() -> None:
     rounds.reserve(1, 1, 1.0)
     assert refusal(rounds, 1, 1) is Reason.answered
     rounds.release(1)
-    assert rounds.phase is RoundPhase.open and rounds.decide(1.0) is None
+    assert rounds.state is RoundState.open and rounds.decide(1.0) is None
     answer(rounds, 1)
     assert rounds.decide(1.0) is Outcome.closed
 
@@ -150,8 +150,8 @@ def test_after_its_last_round_a_federation_is_finished() -> None:
     outcome = rounds.decide(1.0)
     assert outcome is Outcome.closed and not rounds.may_follow(outcome, 1.0)
     rounds.end(outcome, 1.0)
-    assert rounds.phase is RoundPhase.finished and not rounds.may_open(99.0) and rounds.next_check(2.0) is None
-    assert Rounds(RoundRules(rounds=1), number=1, n_closed=1).phase is RoundPhase.finished
+    assert rounds.state is RoundState.finished and not rounds.may_open(99.0) and rounds.next_check(2.0) is None
+    assert Rounds(RoundRules(rounds=1), number=1, n_closed=1).state is RoundState.finished
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -27,7 +27,7 @@ from hushrank.live.server.gauges import describe_rounds, read_gauges
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
 from hushrank.live.server.publication import PublishedRanker, publish_ranker
-from hushrank.live.server.rounds import RoundPhase, Rounds
+from hushrank.live.server.rounds import RoundState, Rounds
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
@@ -116,7 +116,7 @@ class Coordinator:
         if client is None or (client.has_left and not or_left):
             raise RefusedError(Reason.credential, "no client has this credential: enrol first.")
         self.rounds.see(client.id, self._clock())
-        if self.rounds.phase is RoundPhase.idle:
+        if self.rounds.state is RoundState.idle:
             self._check_soon()
         return client
 
@@ -148,9 +148,9 @@ class Coordinator:
     def _last(self, client: KnownClient) -> LastAnswer | None:
         if client.last_round is None:
             return None
-        is_open = client.last_round == self.rounds.number and self.rounds.phase not in (
-            RoundPhase.idle,
-            RoundPhase.finished,
+        is_open = client.last_round == self.rounds.number and self.rounds.state not in (
+            RoundState.idle,
+            RoundState.finished,
         )
         is_abandoned = client.last_round in self._abandoned
         outcome = Outcome.open if is_open else Outcome.abandoned if is_abandoned else Outcome.closed
@@ -170,7 +170,7 @@ class Coordinator:
 
     def _news(self, client: KnownClient, after: int) -> RoundNews | None:
         rounds = self.rounds
-        if rounds.phase is RoundPhase.finished:
+        if rounds.state is RoundState.finished:
             return RoundNews(None, None, is_asked=False, last=self._last(client))
         if not rounds.is_open or rounds.number <= after:
             return None
@@ -179,7 +179,7 @@ class Coordinator:
 
     def published(self, round: int | None) -> PublishedRanker:
         """The ranker of the open round, or of the next one if none is open."""
-        is_over = self.rounds.phase in (RoundPhase.idle, RoundPhase.finished)
+        is_over = self.rounds.state in (RoundState.idle, RoundState.finished)
         current = self.rounds.number + is_over
         if round not in (None, current):
             raise RefusedError(Reason.round, "there is no ranker of this round: ask for the newest.")
@@ -357,7 +357,7 @@ class Coordinator:
             seconds=now - self._opened_at,
             refused=dict(refused),
         )
-        if rounds.phase is RoundPhase.finished:
+        if rounds.state is RoundState.finished:
             self._tell("finished", rounds=rounds.n_closed)
 
     def _note_opening(self, opening: store.Opening) -> None:

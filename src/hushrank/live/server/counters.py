@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from hushrank.live.server.rounds import RoundPhase
+from hushrank.live.server.rounds import RoundState
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -43,7 +43,7 @@ class Counters:
         self.round_s = Histogram()
 
 
-def as_text(counters: Counters, now: Mapping[str, float], phase: RoundPhase) -> str:
+def as_text(counters: Counters, now: Mapping[str, float], phase: RoundState) -> str:
     """now: {name: value} of what goes up and down."""
     lines = ["# TYPE hushrank_updates_accepted_total counter"]
     lines += [f"hushrank_updates_accepted_total {counters.n_accepted}", "# TYPE hushrank_refused_total counter"]
@@ -58,7 +58,7 @@ def as_text(counters: Counters, now: Mapping[str, float], phase: RoundPhase) -> 
     for name, value in now.items():
         lines += [f"# TYPE hushrank_{name} gauge", f"hushrank_{name} {value:g}"]
     lines += ["# TYPE hushrank_phase gauge"]
-    lines += [f'hushrank_phase{{phase="{known}"}} {int(known is phase)}' for known in RoundPhase]
+    lines += [f'hushrank_phase{{phase="{known}"}} {int(known is phase)}' for known in RoundState]
     for name, histogram in (("commit_seconds", counters.commit_s), ("round_seconds", counters.round_s)):
         lines += [f"# TYPE hushrank_{name} histogram", *histogram.lines(f"hushrank_{name}")]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushrank.live.server.rounds import RoundPhase, Rounds
+from hushrank.live.server.rounds import RoundState, Rounds
 
 
 def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
@@ -19,9 +19,9 @@ def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
 
 def describe_rounds(rounds: Rounds, *, seconds: float, n_refused: int) -> str:
     """The open round, `seconds` after it opened."""
-    if rounds.phase is RoundPhase.finished:
+    if rounds.state is RoundState.finished:
         return f"finished after {rounds.n_closed} rounds"
     if not rounds.is_open:
-        return f"{rounds.phase}: {len(rounds.members)} clients, a round needs {rounds.rules.fewest} that are awake"
+        return f"{rounds.state}: {len(rounds.members)} clients, a round needs {rounds.rules.fewest} that are awake"
     answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
     return f"round {rounds.number}: {answers}, {seconds:.0f} s, {n_refused} refused"

@@ -19,7 +19,7 @@ from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
 
-class RoundPhase(StrEnum):
+class RoundState(StrEnum):
     """Where the newest round stands."""
 
     idle = "idle"  # none is open; the next one opens when enough clients are awake
@@ -65,7 +65,7 @@ class Rounds:
     rules: RoundRules
     number: int = 0  # of the newest round; 0: none was ever opened
     n_closed: int = 0
-    phase: RoundPhase = RoundPhase.idle
+    state: RoundState = RoundState.idle
     opens_at: float = 0.0  # not before
     closes_at: float = 0.0  # of the newest round
     members: dict[int, float] = field(default_factory=dict)  # {enrolled client: when it was last seen}
@@ -76,12 +76,12 @@ class Rounds:
 
     def __post_init__(self) -> None:
         if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
-            self.phase = RoundPhase.finished
+            self.state = RoundState.finished
 
     @property
     def is_open(self) -> bool:
         """Whether answers may come."""
-        return self.phase in (RoundPhase.open, RoundPhase.collecting)
+        return self.state in (RoundState.open, RoundState.collecting)
 
     def join(self, client: int, now: float) -> None:
         """Enrolled. A round that is open goes on without it."""
@@ -103,7 +103,7 @@ class Rounds:
         return sorted(client for client, seen in self.members.items() if seen >= limit)
 
     def may_open(self, now: float) -> bool:
-        return self.phase is RoundPhase.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
+        return self.state is RoundState.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
 
     def may_follow(self, outcome: Outcome, now: float) -> bool:
         """Whether the next round may open in the same moment in which this one ends so."""
@@ -112,21 +112,21 @@ class Rounds:
 
     def open(self, asked: Collection[int], now: float) -> int:
         """The number of the new round, which asks these clients."""
-        if self.phase is not RoundPhase.idle:
-            raise ValueError(f"a round cannot open while the newest one is {self.phase}.")
+        if self.state is not RoundState.idle:
+            raise ValueError(f"a round cannot open while the newest one is {self.state}.")
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
         self.pending, self.answered = set(), set()
-        self.phase, self.closes_at = RoundPhase.open, now + self.rules.deadline_s
+        self.state, self.closes_at = RoundState.open, now + self.rules.deadline_s
         return self.number
 
     def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
         """The newest round was found open on the disk: it goes on, with its whole time."""
         self.asked, self.answered, self.pending = set(asked), set(answered), set()
         self.waiting = (self.asked & self.members.keys()) - self.answered
-        self.phase = RoundPhase.collecting if self.answered else RoundPhase.open
+        self.state = RoundState.collecting if self.answered else RoundState.open
         self.closes_at = now + self.rules.deadline_s
 
     def reserve(self, client: int, round: int, now: float) -> None:
@@ -146,7 +146,7 @@ class Rounds:
         """Its answer is on the disk."""
         self.pending.remove(client)
         self.answered.add(client)
-        self.phase = RoundPhase.collecting
+        self.state = RoundState.collecting
 
     def release(self, client: int) -> None:
         """Its answer could not be written: it may come again."""
@@ -158,21 +158,21 @@ class Rounds:
         """How the open round ends, once it does; from then on it is closing."""
         if not self.is_open or self.pending or (self.waiting and now < self.closes_at):
             return None
-        self.phase = RoundPhase.closing
+        self.state = RoundState.closing
         return Outcome.closed if len(self.answered) >= self.rules.quorum else Outcome.abandoned
 
     def end(self, outcome: Outcome, now: float) -> None:
         """The outcome is on the disk."""
-        if self.phase is not RoundPhase.closing:
-            raise ValueError(f"a round that is {self.phase} cannot end: it was not decided.")
+        if self.state is not RoundState.closing:
+            raise ValueError(f"a round that is {self.state} cannot end: it was not decided.")
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self.rules.pause_s
-        self.phase = RoundPhase.finished if self.n_closed == self.rules.rounds else RoundPhase.idle
+        self.state = RoundState.finished if self.n_closed == self.rules.rounds else RoundState.idle
 
     def next_check(self, now: float) -> float | None:
         """Seconds until time alone may change something; None: only an event can. Asked after `decide`."""
         if self.is_open and self.closes_at > now:
             return self.closes_at - now
-        if self.phase is RoundPhase.idle and self.opens_at > now:
+        if self.state is RoundState.idle and self.opens_at > now:
             return self.opens_at - now
         return None

@@ -179,7 +179,7 @@ class Routes:
         self._meet_stranger(request)
         if not hmac.compare_digest(hash_secret(request.secret() or ""), self._operator):
             raise RefusedError(Reason.credential, "metrics are for the operator: send the token of the file keys.")
-        text = as_text(self.counters, self._federation.gauges(), self._federation.rounds.phase)
+        text = as_text(self.counters, self._federation.gauges(), self._federation.rounds.state)
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, request: Request) -> Response:
