@@ -9,6 +9,7 @@ from pathlib import Path
 from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import find_folds
 from hushrank.data.load import find_ignoring_case
+from hushrank.data.recognise import name_directory, recognise_set
 from hushrank.files import Json, JsonObject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reproduce.verdicts import Cell, Trials, Verdict
@@ -100,8 +101,7 @@ def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataCh
     if directory is None:
         return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
     if is_data_set(directory):
-        name = directory.resolve().name
-        return (real_data(name.lower() if name.lower() in CATALOG else name, directory),)
+        return (real_data(recognise_set(directory) or name_directory(directory), directory),)
     return tuple(real_data(name, find_in(directory, name)) for name in wanted)
 
 
