@@ -13,7 +13,7 @@ import pytest
 
 from hushrank.data import check
 from hushrank.data.catalog import CATALOG, CatalogEntry, split_counts
-from hushrank.data.check import check_files
+from hushrank.data.check import Checked, check_files
 from hushrank.data.export import write_dataset
 from hushrank.data.load import load_dataset
 from hushrank.data.normalise import METHODS
@@ -119,19 +119,25 @@ def test_a_damaged_copy_under_another_name_is_compared_with_what_it_is_like(writ
     assert chosen.compared_with is None and chosen.problems == chosen.notes == ()
 
 
-def test_a_name_that_begins_like_a_set_is_enough_and_a_generated_set_is_none(write: Write) -> None:
-    small = {name: write_like_mq2007(write, name, n_documents=3) for name in ("MQ2008-old", "mine", "mq2008-like")}
+def test_a_name_that_begins_like_a_set_is_enough(write: Write) -> None:
+    small = {name: write_like_mq2007(write, name, n_documents=3) for name in ("MQ2008-old", "mine")}
     compared = {name: check_files(str(place)).compared_with for name, place in small.items()}
-    assert compared == {"MQ2008-old": "mq2008", "mine": None, "mq2008-like": None}
+    assert compared == {"MQ2008-old": "mq2008", "mine": None}
 
 
-def test_the_real_set_is_recognised_by_what_it_holds_and_a_generated_one_is_not(mq2008: Path, tmp_path: Path) -> None:
+def test_the_real_set_is_recognised_by_what_it_holds(mq2008: Path, tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to(mq2008)
     copy = tmp_path / "copy"
     shutil.copytree(mq2008, copy)
     assert [recognise_set(place) for place in (mq2008, tmp_path / "x", copy)] == ["mq2008"] * 3
-    write_dataset(load_dataset("mq2008-like"), tmp_path / "made")
-    assert recognise_set(tmp_path / "made") is None
+    assert check_files(str(copy)) == Checked("mq2008", (), ())
+
+
+@pytest.mark.parametrize("shape", ["mq2008-like", "mq2008-like:n_queries=700", "mq2007-like"])
+def test_a_generated_set_is_neither_the_real_one_nor_a_damaged_one(shape: str, tmp_path: Path) -> None:
+    write_dataset(load_dataset(shape), tmp_path / "mq2008-made")
+    assert recognise_set(tmp_path / "mq2008-made") is None
+    assert check_files(str(tmp_path / "mq2008-made")) == Checked(None, (), ())
 
 
 def test_counts_that_a_generated_set_has_too_do_not_make_a_set_the_real_one() -> None:

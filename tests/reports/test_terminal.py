@@ -8,8 +8,10 @@ from subprocess import run as run_process
 from fake_runs import make_run
 from rich.console import Console
 
+from hushrank.reports.listing import list_text
 from hushrank.reports.summary import from_directory
 from hushrank.reports.terminal import Column, FittedTable, result_rows, result_table, result_text
+from hushrank.reports.wording import count_text
 
 
 def test_the_plain_table_is_aligned_and_holds_one_line_per_run_and_user(tmp_path: Path) -> None:
@@ -47,6 +49,13 @@ def test_sentences_wrap_in_columns_only_where_these_are_wide_enough_to_read() ->
     columns, rows = (Column("name"), Column("shows")), [["fpdgd.figure4", "How quality depends on the clients"]]
     assert "   How quality depends" in render(FittedTable(columns, rows), 40)[3]
     assert render(FittedTable(columns, rows), 30)[:2] == ["fpdgd.figure4", "  shows: How quality depends"]
+
+
+def test_times_are_told_as_roughly_as_they_are_known() -> None:
+    seconds = {"seconds": 1500.0, "quick_seconds": 0.0}
+    result = {"name": "a.table1", "aliases": [], "shows": "x", "data": [], "can_run": True, "left_out": ""}
+    assert list_text([result | seconds]).split("\n")[1].split("  ")[-2:] == ["about 25 min", "under 1 s"]
+    assert count_text(1, "entry") == "1 entry" and count_text(2, "entry") == "2 entries"
 
 
 def test_importing_the_reports_loads_neither_jax_nor_scipy_nor_rich() -> None:

@@ -102,6 +102,17 @@ def test_a_claim_about_users_who_were_not_asked_is_not_judged(tmp_path: Path) ->
     )
 
 
+def test_a_run_that_fails_leaves_the_others_and_says_so(tmp_path: Path) -> None:
+    small = options(tmp_path, rounds=4)
+    prepared = prepare("fpdgd.figure6", small)
+    blocked = prepared.jobs[0].directory
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where a directory should be")
+    with pytest.raises(ValueError, match=r"failed: .* \(1 of 3 runs failed\)\. What has finished is kept; repeat"):
+        reproduce(prepared, small, PoolOptions(1, in_process=True))
+    assert [job.is_finished for job in prepared.jobs] == [False, True, True]
+
+
 def test_a_table_that_needs_no_training_is_computed(tmp_path: Path) -> None:
     plain = ReproduceOptions(tmp_path)
     found = reproduce(prepare("foltr-es.table2", plain), plain, PoolOptions(1))
@@ -129,6 +140,14 @@ def test_one_thing_can_be_changed_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(json.dumps({"format": 1, "recipe": "fpdgd", "data": "tiny", "rounds": run.rounds}))
     assert find_recipe(str(file)).rounds == run.rounds
+
+
+def test_what_a_figure_varies_itself_cannot_be_changed(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"n_clients is what the runs of fpdgd.figure4 differ in\. Leave it out of --set"
+    ):
+        prepare("fpdgd.figure4", options(tmp_path))
+    prepare("fpdgd.figure5", options(tmp_path))  # its batches differ, its clients do not
 
 
 def published_row() -> tuple[Prepared, Any]:
@@ -207,6 +226,8 @@ def test_data_is_a_stand_in_a_set_or_a_folder_of_sets(tmp_path: Path) -> None:
     assert choose_data(("mq2008",), tmp_path) == (one,)
     with pytest.raises(ValueError, match=r"has no mq2007\. Visit .*MQ2007\.rar"):
         choose_data(("mq2007",), tmp_path)
+    with pytest.raises(ValueError, match=r"has no mq2007\..* To run on what is there alone: --data .*MQ2008$"):
+        choose_data(("mq2007", "mq2008"), tmp_path)
     with pytest.raises(ValueError, match="nowhere is not a directory"):
         choose_data(("mq2007",), tmp_path / "nowhere")
 

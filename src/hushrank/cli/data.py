@@ -179,6 +179,7 @@ def cache(
     import dataclasses
 
     from hushrank.data.cache import cache_root, clear_cache, list_entries
+    from hushrank.reports.wording import count_text
 
     freed = clear_cache() if clear else 0
     entries = [dataclasses.asdict(entry) for entry in list_entries()]
@@ -187,7 +188,10 @@ def cache(
         where = str(cache_root())
         print(json.dumps({"where": where, "n_bytes": n_bytes, "n_bytes_freed": freed, "entries": entries}))
         return
-    print(f"{cache_root()}: {len(entries)} entries, {n_bytes / 1e6:.1f} MB" + (f"; {freed / 1e6:.1f} MB freed" * clear))
+    print(
+        f"{cache_root()}: {count_text(len(entries), 'entry')}, {n_bytes / 1e6:.1f} MB"
+        + (f"; {freed / 1e6:.1f} MB freed" * clear)
+    )
     if entries:
         _print_table("Entries", entries, ("source", "n_bytes"))
 

@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hushrank.look.numbers import format_duration
-from hushrank.reports.wording import count_text
-
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
@@ -46,6 +43,8 @@ class PoolDisplay:
             self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self.render)
             self._live.start()
         elif not self._quiet and self._labels:
+            from hushrank.reports.wording import count_text
+
             self._print(count_text(len(self._labels), "run"))
             threading.Thread(target=self._tell_now_and_then, daemon=True).start()
         return self
@@ -90,6 +89,8 @@ class PoolDisplay:
 
     def summary(self) -> str:
         """`12 of 60 finished, 1 failed, 2 running, 25% done, 3 min left`"""
+        from hushrank.look.numbers import format_duration
+
         steps = list(self._steps.values())
         over, running = ([step for step in steps if step.is_over == is_over] for is_over in (True, False))
         failed = sum(step.error is not None for step in over)

@@ -8,8 +8,6 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hushrank.look.numbers import format_duration
-
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -64,6 +62,8 @@ class ProgressDisplay:
 
     def _describe(self, n_batches: int, share: float) -> str:
         """Rates count from the first batch's first step, so that compilation does not spoil them."""
+        from hushrank.look.numbers import format_duration
+
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
         quality = f"nDCG@10 {sum(n.test for n in self._news.values()) / len(self._news):.3f}"

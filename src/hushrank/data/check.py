@@ -58,8 +58,7 @@ def check_files(name_or_dir: str, *, known_as: str | None = None) -> Checked:
     counts, problems = _read_all(folds)
     if problems or known_as == NO_SET:
         return Checked(said, tuple(problems), ())
-    whole = add_counts([counts[path] for path in whole_files(folds)])
-    name = said or find_similar(directory, len(folds), whole)
+    name = said or find_similar(directory, folds, counts)
     if name is None:
         return Checked(None, (), ())
     wrong, notes = _compare(folds, counts, CATALOG[name])

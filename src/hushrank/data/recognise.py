@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -15,6 +15,7 @@ from hushrank.data.shapes import SHAPES
 from hushrank.types import QuerySet
 
 _ALIKE = 2.0  # times as many documents, or as few, that a damaged or filtered copy may still have
+_ROUNDING = 2.0  # documents that a generated set has more or fewer than queries times their mean
 _MOST_FEATURES = 0.98  # share of the features that sparse files have at least; Why: Yahoo's lack one of 700
 
 
@@ -72,7 +73,11 @@ def recognise_set(directory: Path) -> str | None:
     folds = find_folds(directory)
     if len(folds) not in {entry.n_folds for entry in CATALOG.values()}:
         return None
-    counts = {path: count_rows(read_letor(path)) for path in whole_files(folds)}
+    return find_same(folds, {path: count_rows(read_letor(path)) for path in whole_files(folds)})
+
+
+def find_same(folds: list[FoldSource], counts: dict[Path, Counts]) -> str | None:
+    """The public set that has exactly these counts."""
     return next((name for name, entry in CATALOG.items() if _is_same(entry, folds, counts)), None)
 
 
@@ -84,28 +89,37 @@ def _is_same(entry: CatalogEntry, folds: list[FoldSource], counts: dict[Path, Co
     for split, n_documents in split_counts(entry.part_documents, entry.n_folds).items():
         if (found := came.get(split)) is not None and found.n_documents != n_documents:
             return False
-    whole = add_counts(list(counts.values()))
+    whole = add_counts([counts[path] for path in whole_files(folds)])
     known = [field for field in ("n_queries", "n_documents") if field not in entry.unverified]
     return whole.n_features <= entry.n_features and all(getattr(whole, f) == getattr(entry, f) for f in known)
 
 
 def is_imitated(entry: CatalogEntry) -> bool:
     """Whether counts cannot tell a set from a generated one. Why: `mq2007-like` has those of MQ2007."""
-    sizes = {(shape.n_queries, round(shape.n_queries * shape.mean_length)) for shape in SHAPES.values()}
-    return not entry.part_documents and (entry.n_queries, entry.n_documents) in sizes
+    whole = Counts(entry.n_queries, entry.n_documents, entry.n_features, entry.n_grades)
+    return not entry.part_documents and _is_shaped(whole)
 
 
-def find_similar(directory: Path, n_folds: int, whole: Counts) -> str | None:
-    """The public set that a directory may be a damaged copy of: as many features and grades, and a name that begins
-    like its own, or as many folds and about as many documents."""
+def _is_shaped(whole: Counts) -> bool:
+    """Whether these are the counts of a generated set, whatever its number of queries."""
+    return any(
+        shape.n_features == whole.n_features
+        and abs(whole.n_documents - shape.mean_length * whole.n_queries) <= _ROUNDING
+        for shape in SHAPES.values()
+    )
+
+
+def find_similar(directory: Path, folds: list[FoldSource], counts: dict[Path, Counts]) -> str | None:
+    """The public set that a directory is, or may be a damaged copy of: as many features and grades, and a name that
+    begins like its own, or as many folds and about as many documents. None for a generated set."""
+    whole = add_counts([counts[path] for path in whole_files(folds)])
+    if (same := find_same(folds, counts)) is not None or _is_shaped(whole):
+        return same
     names = [name.lower() for name in directory_names(directory)]
-    if SHAPES.keys() & set(names):
-        return None  # generated
     alike = [name for name, entry in CATALOG.items() if _is_alike(entry, whole)]
     named = [name for name in alike if any(other.startswith(name) for other in names)]
-    if named:
-        return named[0]
-    return _nearest((name for name in alike if CATALOG[name].n_folds == n_folds), whole.n_documents)
+    near = _nearest([name for name in alike if CATALOG[name].n_folds == len(folds)], whole.n_documents)
+    return next(iter(named), near)
 
 
 def _is_alike(entry: CatalogEntry, whole: Counts) -> bool:
@@ -113,7 +127,7 @@ def _is_alike(entry: CatalogEntry, whole: Counts) -> bool:
     return entry.n_grades == whole.n_grades and least <= whole.n_features <= entry.n_features
 
 
-def _nearest(names: Iterable[str], n_documents: int) -> str | None:
+def _nearest(names: Sequence[str], n_documents: int) -> str | None:
     """The set nearest in documents, if any is near."""
     distances = {name: abs(log(n_documents / CATALOG[name].n_documents)) for name in names}
     found = min(distances, key=lambda name: distances[name], default=None)

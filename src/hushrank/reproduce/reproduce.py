@@ -81,8 +81,16 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     result, reproduction = find_reproduction(name)
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
+    check_changes(result.name, trials, options.changes or {})
     trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def check_changes(name: str, trials: Sequence[Trial], changes: Mapping[str, object]) -> None:
+    """Refuse to change what trials differ in: their rows would name one value and have run another."""
+    for key in changes:
+        if key != "data" and any(key in trial.cell for trial in trials):
+            raise ValueError(f"{key} is what the runs of {name} differ in. Leave it out of --set.")
 
 
 def change_trial(trial: Trial, changes: Mapping[str, object]) -> Recipe:
@@ -126,7 +134,10 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     errors = run_jobs(jobs, pool)
     failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
     if failed:
-        raise ValueError(f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1]}")
+        raise ValueError(
+            f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1].rstrip('.')} ({len(failed)} of {len(jobs)} "
+            "runs failed). What has finished is kept; repeat the command to run the rest."
+        )
     outcome = Trials(
         tuple(
             Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))

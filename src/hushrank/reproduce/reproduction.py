@@ -102,7 +102,7 @@ def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataCh
         return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
     if is_data_set(directory):
         return (real_data(recognise_set(directory) or name_directory(directory), directory),)
-    return tuple(real_data(name, find_in(directory, name)) for name in wanted)
+    return tuple(real_data(name, find_in(directory, name, wanted)) for name in wanted)
 
 
 def real_data(name: str, directory: Path) -> DataChoice:
@@ -118,8 +118,10 @@ def is_data_set(directory: Path) -> bool:
         return False
 
 
-def find_in(directory: Path, name: str) -> Path:
+def find_in(directory: Path, name: str, wanted: tuple[str, ...]) -> Path:
     found = find_ignoring_case(directory, name)
     if found is None:
-        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}")
+        others = [other for key in wanted if (other := find_ignoring_case(directory, key)) is not None]
+        alone = f" To run on what is there alone: --data {others[0]}" if others else ""
+        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}{alone}")
     return found
