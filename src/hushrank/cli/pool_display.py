@@ -34,6 +34,7 @@ class PoolDisplay:
         self._quality: dict[int, float] = {}
         self._began, self._done_before = time.monotonic(), 0.0
         self._live: Live | None = None
+        self._lines: threading.Thread | None = None
 
     def __enter__(self) -> PoolDisplay:
         if not self._quiet and sys.stderr.isatty():
@@ -42,19 +43,24 @@ class PoolDisplay:
 
             self._live = Live(console=Console(stderr=True), refresh_per_second=4, get_renderable=self.render)
             self._live.start()
-        elif not self._quiet and self._labels:
-            from hushrank.reports.wording import count_text
-
-            self._print(count_text(len(self._labels), "run"))
-            threading.Thread(target=self._tell_now_and_then, daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_over.set()
+        if self._lines is not None:
+            self._lines.join()
         if self._live is not None:
             self._live.stop()
+
+    def _begin_lines(self) -> None:
+        """Why at the first step and not before: what is refused before it is the only line."""
+        from hushrank.reports.wording import count_text
+
+        self._print(count_text(len(self._labels), "run"))
+        self._lines = threading.Thread(target=self._tell_now_and_then, daemon=True)
+        self._lines.start()
 
     def _tell_now_and_then(self) -> None:
         """A sign of life while no run ends."""
@@ -67,13 +73,16 @@ class PoolDisplay:
         print(f"{self._title}: {sentence}", file=sys.stderr, flush=True)
 
     def hear(self, step: Step) -> None:
+        is_piped = self._live is None and not self._quiet
+        if is_piped and not self._steps:
+            self._begin_lines()
         is_news = step.number not in self._steps or not self._steps[step.number].is_over
         if step.is_over and step.number not in self._steps:
             self._done_before += 1  # it was finished before this pool began
         self._steps[step.number] = step
         if step.quality is not None:
             self._quality[step.number] = step.quality
-        if step.is_over and is_news and self._live is None and not self._quiet:
+        if step.is_over and is_news and is_piped:
             self._print(f"{self.summary()}; {self.describe(step.number)}")
 
     def describe(self, number: int) -> str:
