@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 
 from hushrank.data import check
 from hushrank.data.catalog import CATALOG, CatalogEntry, split_counts
-from hushrank.data.check import check_files
+from hushrank.data.check import Checked, check_files
+from hushrank.data.export import write_dataset
+from hushrank.data.load import load_dataset
 from hushrank.data.normalise import METHODS
+from hushrank.data.recognise import is_imitated, recognise_set
 
 Write = Callable[..., Path]
 
@@ -75,7 +79,7 @@ def test_every_deviation_is_named(write: Write, catalogued: Callable[[CatalogEnt
             "3 features came, Small has 2",
             "3 grades came, Small has 2",
             "9 documents came, Small has 10",
-            "1 documents in fold 1's test came, Small has 2",
+            "1 document in fold 1's test came, Small has 2",
         )
     )
 
@@ -84,6 +88,60 @@ def test_a_missing_fold_is_one_deviation_and_not_many(write: Write, catalogued: 
     catalogued(SMALL)
     found = check_files(str(write_small(write, without=3)), known_as="mq2008")
     assert found.problems == ("4 folds came, Small has 5. Is the copy complete?",)
+
+
+def test_one_is_singular(write: Write, catalogued: Callable[[CatalogEntry], None]) -> None:
+    catalogued(replace(SMALL, n_features=1, n_grades=3, part_queries=(2,) * 5))
+    place = write("", "one/README").parent
+    for role in ("train", "vali", "test"):
+        write("0 qid:1 1:1 2:1\n", f"one/Fold1/{role}.txt")
+    said = " ".join(check_files(str(place), known_as="mq2008").problems)
+    assert "1 fold came" in said and "1 grade came" in said and "1 query in fold 1's test came" in said
+
+
+def write_like_mq2007(write: Write, name: str, *, n_documents: int) -> Path:
+    """46 features, 3 grades and 5 folds, each of which tests `n_documents` documents of one query."""
+    row = " ".join(f"{feature}:1" for feature in range(1, 47))
+    text = "".join(f"{grade % 3} qid:1 {row}\n" for grade in range(n_documents))
+    for fold in range(1, 6):
+        for role in ("train", "vali", "test"):
+            path = write(text if role == "test" else f"2 qid:2 {row}\n", f"{name}/Fold{fold}/{role}.txt")
+    return path.parents[1]
+
+
+def test_a_damaged_copy_under_another_name_is_compared_with_what_it_is_like(write: Write) -> None:
+    place = write_like_mq2007(write, "copy", n_documents=11_836)  # 59,180 in all, 85 % of MQ2007's 69,623
+    found = check_files(str(place))
+    assert found.compared_with == "mq2007"
+    assert "59,180 documents came, LETOR 4.0 MQ2007 has 69,623. Is the copy complete?" in found.problems
+    assert found.notes[-1].endswith("with another set by --as NAME, with none by --as none.")
+    chosen = check_files(str(place), known_as="none")
+    assert chosen.compared_with is None and chosen.problems == chosen.notes == ()
+
+
+def test_a_name_that_begins_like_a_set_is_enough(write: Write) -> None:
+    small = {name: write_like_mq2007(write, name, n_documents=3) for name in ("MQ2008-old", "mine")}
+    compared = {name: check_files(str(place)).compared_with for name, place in small.items()}
+    assert compared == {"MQ2008-old": "mq2008", "mine": None}
+
+
+def test_the_real_set_is_recognised_by_what_it_holds(mq2008: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").symlink_to(mq2008)
+    copy = tmp_path / "copy"
+    shutil.copytree(mq2008, copy)
+    assert [recognise_set(place) for place in (mq2008, tmp_path / "x", copy)] == ["mq2008"] * 3
+    assert check_files(str(copy)) == Checked("mq2008", (), ())
+
+
+@pytest.mark.parametrize("shape", ["mq2008-like", "mq2008-like:n_queries=700", "mq2007-like"])
+def test_a_generated_set_is_neither_the_real_one_nor_a_damaged_one(shape: str, tmp_path: Path) -> None:
+    write_dataset(load_dataset(shape), tmp_path / "mq2008-made")
+    assert recognise_set(tmp_path / "mq2008-made") is None
+    assert check_files(str(tmp_path / "mq2008-made")) == Checked(None, (), ())
+
+
+def test_counts_that_a_generated_set_has_too_do_not_make_a_set_the_real_one() -> None:
+    assert {name for name, entry in CATALOG.items() if is_imitated(entry)} == {"mq2007"}
 
 
 def test_a_number_that_is_not_verified_is_told_and_not_enforced(

@@ -82,7 +82,7 @@ def test_check_names_every_deviation_and_fails(write: Write) -> None:
     assert result.exit_code == 1 and found["as"] == "yahoo" and len(found["problems"]) == 3 + 2 * 3
     assert "3 queries came, Yahoo! Learning to Rank Challenge, set 1 has 29,921." in found["problems"][1]
     assert found["notes"] == [
-        "1 features came, Yahoo! Learning to Rank Challenge, set 1 has 700. Sparse files may lack the last ones."
+        "1 feature came, Yahoo! Learning to Rank Challenge, set 1 has 700. Sparse files may lack the last ones."
     ]
 
 

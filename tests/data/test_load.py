@@ -110,6 +110,12 @@ def test_a_directory_that_is_no_data_set_is_refused(tmp_path: Path, write: Write
         load_dataset(str(write(ROWS)))
 
 
+def test_a_link_is_called_as_it_is_typed_or_as_the_public_set_behind_it(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "mine").symlink_to(make_folds(write, 1, "2024-export"))
+    (tmp_path / "d").symlink_to(make_folds(write, 1, "MQ2008"))
+    assert [load_dataset(tmp_path / link).name for link in ("mine", "d")] == ["mine", "MQ2008"]
+
+
 def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"neither a directory nor the name .* Did you mean mq2007-like"):
         load_dataset("mq2007-lik")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +19,8 @@ from tiny_settings import N_FEATURES, random_queries
 
 from hushrank.clicks.named import cascade_user
 from hushrank.data.load import load_dataset
-from hushrank.learners.offline import lambdamart, mse_ranker, order_pairs, ranking_svm
+from hushrank.learners import offline
+from hushrank.learners.offline import choose_threads, lambdamart, mse_ranker, order_pairs, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
 from hushrank.reproduce.literature import find_result
@@ -110,6 +116,49 @@ def test_lambdamart_grows_the_same_trees_again() -> None:
     train, vali = random_queries(2, 60), random_queries(3, 30)
     both = [lambdamart(train, vali, n_trees=10)(vali.features) for _ in range(2)]
     assert both[0].tolist() == both[1].tolist()
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_lambdamart_grows_the_same_trees_on_any_number_of_threads(
+    n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, vali = random_queries(2, 60), random_queries(3, 30)
+    alone = lambdamart(train, vali, n_trees=10)(vali.features)
+    monkeypatch.setattr(offline, "_FEW_VALUES", 0)
+    assert lambdamart(train, vali, n_trees=10, n_threads=n_threads)(vali.features).tolist() == alone.tolist()
+
+
+def test_few_documents_are_trained_on_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    import lightgbm
+
+    seen: list[int] = []
+    train_really = lightgbm.train
+
+    def train(settings: dict[str, Any], *words: Any, **more: Any) -> lightgbm.Booster:
+        seen.append(settings.get("num_threads", 0))
+        return train_really(settings, *words, **more)
+
+    monkeypatch.setattr(lightgbm, "train", train)
+    lambdamart(random_queries(2, 60), random_queries(3, 30), n_trees=2)
+    monkeypatch.setattr(offline, "_FEW_VALUES", 0)
+    lambdamart(random_queries(2, 60), random_queries(3, 30), n_trees=2, n_threads=2)
+    assert seen == [1, 2] and choose_threads(random_queries(2, 60)) == 0  # 0: as OpenMP has it
+
+
+def test_threads_sleep_while_they_wait_and_the_environment_is_left_as_it_was() -> None:
+    code = (
+        "import os; from hushrank.learners.offline import import_lightgbm; import_lightgbm(); "
+        "assert 'OMP_WAIT_POLICY' not in os.environ"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "OMP_DISPLAY_ENV": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.search("OMP_WAIT_POLICY.*PASSIVE", told.stderr)
 
 
 @pytest.mark.parametrize("method", ["mse", "ranking-svm"])

@@ -12,6 +12,7 @@ from hushrank.look.numbers import (
     align_spreads,
     format_bytes,
     format_count,
+    format_duration,
     format_p,
     format_seconds,
     format_short,
@@ -63,6 +64,7 @@ def test_what_is_not_known_is_a_bare_dash_among_aligned_numbers() -> None:
 
 
 def test_other_quantities() -> None:
+    assert [format_duration(s) for s in (42.2, 192.4, 7500)] == ["42 s", "3 min", "2 h 5 min"]
     assert [format_seconds(s) for s in (0.83, 42.2, 192.4, 7500, None)] == [
         ".8 s",
         "42 s",

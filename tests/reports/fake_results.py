@@ -98,7 +98,8 @@ def make_line(number: int = 4, *, paper: str = "fpdgd", is_run: bool = True) -> 
         "shows": "How quality depends on the number of clients, with and without noise",
         "data": ["mq2007", "mslr-web10k"],
         "state": "run" if is_run else "not run", "held": 3 if is_run else 0, "not_held": number % 2 if is_run else 0,
-        "not_run": 1 if is_run else 4, "why": "" if is_run else "needs unlearning, which is not part of this version",
+        "not_judged": 1 if is_run else 4,
+        "why": "" if is_run else "needs unlearning, which is not part of this version",
         "page": f"{paper}.figure{number}/report.html" if is_run else None, "is_stand_in": is_run, "quick": is_run,
         "when": f"2026-03-{number % 28 + 1:02d}T10:20:30+00:00" if is_run else None,
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def runs(tmp_path: Path) -> list[RunSummary]:
 def test_the_page_leads_with_the_data_and_how_the_findings_fared() -> None:
     text = text_of(render_reproduction(make_reproduction()))
     assert "stand-in data: shaped like MSLR-WEB10K, not the real set" in text and "quick version" in text
-    assert "Of 3 findings 1 held, 1 did not and 1 was not run." in text
+    assert "Of 3 findings 1 held, 1 did not and 1 was not judged." in text
     real = text_of(render_reproduction(make_reproduction(is_stand_in=False)))
     assert "stand-in" not in real and "quick version" not in real and "Run on MSLR-WEB10K." in real
 
@@ -40,7 +41,7 @@ def test_the_page_leads_with_the_data_and_how_the_findings_fared() -> None:
 def test_findings_come_first_as_a_mark_and_a_word() -> None:
     page = render_reproduction(make_reproduction())
     text = text_of(page)
-    for words in ("✓ held Without noise", "✗ not held With noise", "– not run FOLtR-ES"):
+    for words in ("✓ held Without noise", "✗ not held With noise", "– not judged FOLtR-ES"):
         assert words in text
     assert "p &lt; .001." in text and "p = .21." in text and "(section 5.2)" in text
     assert page.index("<h2>Findings") < page.index("<h2>Ours and the published") < page.index("<h2>About")
@@ -137,10 +138,10 @@ def test_a_figure_without_numbers_findings_and_runs_says_so() -> None:
     ("counts", "text"),
     [
         ((2, 0, 0), "Of 2 findings 2 held."),
-        ((0, 1, 1), "Of 2 findings 0 held, 1 did not and 1 was not run."),
+        ((0, 1, 1), "Of 2 findings 0 held, 1 did not and 1 was not judged."),
         ((1, 0, 0), "The one finding held."),
         ((0, 1, 0), "The one finding did not hold."),
-        ((0, 0, 1), "The one finding was not run."),
+        ((0, 0, 1), "The one finding was not judged."),
     ],
 )
 def test_findings_are_counted_in_words(counts: tuple[int, int, int], text: str) -> None:
@@ -149,12 +150,39 @@ def test_findings_are_counted_in_words(counts: tuple[int, int, int], text: str) 
 
 def test_the_terminal_shows_findings_and_numbers() -> None:
     text = reproduction_text(make_reproduction())
-    findings, numbers = text.split("\n\n")
+    findings, numbers, notes = text.split("\n\n")
     assert len(findings.split("\n")) == 1 + 3 and len(numbers.split("\n")) == 1 + 9
     assert "✗ not held" in findings and ".410 ± .006" in numbers and "\u2212.013" in numbers
+    assert (
+        "The same in all rows: data mslr-web10k" in notes and "Published values are for the real MSLR-WEB10K" in notes
+    )
     out = io.StringIO()
     Console(file=out, width=220).print(reproduction_table(make_reproduction()))
     assert "✗ not held" in out.getvalue() and ".410 ± .006" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_terminal_breaks_no_word_and_no_number_at_any_width(width: int) -> None:
+    result = make_reproduction()
+    result["rows"][0]["metric"] = "train/MaxRR"  # one column more
+    for i, row in enumerate(result["rows"]):
+        row["data"], row["method"] = "mslr-web10k" if i % 2 else "mq2008", "foltr-es"
+    out = io.StringIO()
+    Console(file=out, width=width).print(reproduction_table(result))
+    lines = out.getvalue().split("\n")
+    assert max(map(len, lines)) <= width
+    shown = set(re.split(r"[\s,;:]+", out.getvalue()))
+    assert shown >= {"mslr-web10k", "navigational", "informational", ".410", ".006", ".423", "\u2212.013", "published"}
+
+
+def test_one_training_has_no_spread_and_the_reader_is_told() -> None:
+    result = make_reproduction()
+    for row in result["rows"]:
+        row |= {"std": None, "n": 1}
+    told = "One training has no spread: for one, run more folds or more --repeats."
+    assert told in reproduction_text(result) and told in text_of(render_reproduction(result))
+    assert told not in reproduction_text(make_reproduction())
+    assert told not in reproduction_text(result | {"runs": []})  # computed, not trained
 
 
 def test_the_terminal_copes_with_nothing() -> None:

@@ -73,7 +73,7 @@ def test_an_alias_leads_to_the_result_of_the_other_paper() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no published result is called 'fpdgd.tabel2'; did you mean 'fpdgd.table2'"):
         find_result("fpdgd.tabel2")
-    with pytest.raises(ValueError, match=r"'\?'; names are such as"):
+    with pytest.raises(ValueError, match=r"'\?'; hushrank reproduce --list shows all names"):
         find_result("?")
 
 

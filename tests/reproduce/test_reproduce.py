@@ -10,6 +10,7 @@ import pytest
 
 from hushrank.recipes.files import find_recipe
 from hushrank.reproduce.literature import published_results
+from hushrank.reproduce.papers import foltr_es
 from hushrank.reproduce.reproduce import (
     PAPERS,
     REPRODUCTIONS,
@@ -79,6 +80,39 @@ def test_a_figure_rerun_gives_rows_findings_pages_and_a_line_of_the_index(tmp_pa
     assert {key: again[key] for key in same} == {key: found[key] for key in same}
 
 
+def test_one_training_gives_numbers_and_says_what_it_cannot_judge(tmp_path: Path) -> None:
+    one = ReproduceOptions(
+        tmp_path, scale=ReproductionSize(quick=True, repeats=1), changes={**SMALL, "folds": (1,), "rounds": 4}
+    )
+    found = reproduce(prepare("foltr-es.figure5", one), one, PoolOptions(1))
+    assert all(row["ours"] > 0 and row["std"] is None and row["n"] == 1 for row in found["rows"])
+    by_id = {finding["id"]: finding for finding in found["findings"]}
+    tested = by_id["as-good-as-ranking-svm"]
+    assert tested["holds"] is None and tested["why"].startswith("Could not be judged: one result has no spread")
+    assert isinstance(by_id["best-baseline-reached-informational"]["holds"], bool)  # of means, not of tests
+
+
+def test_a_claim_about_users_who_were_not_asked_is_not_judged(tmp_path: Path) -> None:
+    perfect = options(tmp_path, clicks="perfect", rounds=4)
+    found = reproduce(prepare("foltr-es.figure5", perfect), perfect, PoolOptions(1))
+    reasons = {finding["id"]: finding["why"] for finding in found["findings"] if finding["holds"] is None}
+    assert reasons == dict.fromkeys(
+        ("two-layer-above-linear-informational", "best-baseline-reached-informational"),
+        "Not run with informational users.",
+    )
+
+
+def test_a_run_that_fails_leaves_the_others_and_says_so(tmp_path: Path) -> None:
+    small = options(tmp_path, rounds=4)
+    prepared = prepare("fpdgd.figure6", small)
+    blocked = prepared.jobs[0].directory
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where a directory should be")
+    with pytest.raises(ValueError, match=r"failed: .* \(1 of 3 runs failed\)\. What has finished is kept; repeat"):
+        reproduce(prepared, small, PoolOptions(1, in_process=True))
+    assert [job.is_finished for job in prepared.jobs] == [False, True, True]
+
+
 def test_a_table_that_needs_no_training_is_computed(tmp_path: Path) -> None:
     plain = ReproduceOptions(tmp_path)
     found = reproduce(prepare("foltr-es.table2", plain), plain, PoolOptions(1))
@@ -106,6 +140,14 @@ def test_one_thing_can_be_changed_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(json.dumps({"format": 1, "recipe": "fpdgd", "data": "tiny", "rounds": run.rounds}))
     assert find_recipe(str(file)).rounds == run.rounds
+
+
+def test_what_a_figure_varies_itself_cannot_be_changed(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"n_clients is what the runs of fpdgd.figure4 differ in\. Leave it out of --set"
+    ):
+        prepare("fpdgd.figure4", options(tmp_path))
+    prepare("fpdgd.figure5", options(tmp_path))  # its batches differ, its clients do not
 
 
 def published_row() -> tuple[Prepared, Any]:
@@ -140,6 +182,13 @@ def test_the_published_number_of_the_same_cell_stands_beside_ours() -> None:
         (None, "needs privacy=paper, foltr-es"),
         (None, "not run on mslr-web10k"),
     }
+
+
+def test_published_numbers_that_we_have_not_run_keep_their_split() -> None:
+    table = published_results()["foltr-es.table3"]
+    reproduction = REPRODUCTIONS["foltr-es.table3"]
+    rows = make_rows(Prepared(table, reproduction, (), (), Path()), Trials(()))
+    assert {(row["split"], row["metric"]) for row in rows} == {("train", foltr_es.TRAIN), ("test", foltr_es.TEST)}
 
 
 def test_no_number_without_a_run() -> None:
@@ -177,8 +226,28 @@ def test_data_is_a_stand_in_a_set_or_a_folder_of_sets(tmp_path: Path) -> None:
     assert choose_data(("mq2008",), tmp_path) == (one,)
     with pytest.raises(ValueError, match=r"has no mq2007\. Visit .*MQ2007\.rar"):
         choose_data(("mq2007",), tmp_path)
+    with pytest.raises(ValueError, match=r"has no mq2007\..* To run on what is there alone: --data .*MQ2008$"):
+        choose_data(("mq2007", "mq2008"), tmp_path)
     with pytest.raises(ValueError, match="nowhere is not a directory"):
         choose_data(("mq2007",), tmp_path / "nowhere")
+
+
+def write_set(place: Path) -> Path:
+    for split in ("train", "vali", "test"):
+        path = place / "Fold1" / f"{split}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1 qid:1 1:0.5\n")
+    return place
+
+
+def test_a_data_set_keeps_its_name_behind_a_link_and_under_one(tmp_path: Path) -> None:
+    real, other = write_set(tmp_path / "x" / "MQ2008"), write_set(tmp_path / "y" / "other")
+    (tmp_path / "d").symlink_to(real)
+    (tmp_path / "e").symlink_to(tmp_path / "d")
+    (tmp_path / "MQ2007").symlink_to(other)
+    (tmp_path / "mine").symlink_to(other)
+    names = {link: choose_data(("mq2008",), tmp_path / link)[0].name for link in ("d", "e", "MQ2007", "mine")}
+    assert names == {"d": "mq2008", "e": "mq2008", "MQ2007": "mq2007", "mine": "mine"}
 
 
 def test_names_are_near_known_or_told_what_they_need() -> None:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
-from hushrank.reproduce.verdicts import OFFLINE, Finished, Trials
+from hushrank.reproduce.verdicts import (
+    OFFLINE,
+    Finished,
+    NotJudged,
+    Trials,
+    all_at_least,
+    all_better,
+    all_equal,
+    ordered,
+)
 
 USERS = ("perfect", "navigational", "informational")
 Curve = Mapping[int, float]  # {interactions: value}
@@ -83,6 +95,48 @@ def test_the_margin_to_the_best_baseline_is_told(tmp_path: Path) -> None:
     near, far = (foltr_es.best_baseline_reached_informational(rerun(n, v)) for n, v in (("near", 0.695), ("far", 0.68)))
     assert near.holds and not far.holds
     assert near.why == "Ours beside the better baseline, lower by less than 0.01: mq2008 fold 1 0.6950 beside 0.7000."
+
+
+def finish_folds(cell: dict[str, Any], above: Sequence[float], noise: Sequence[float]) -> Finished:
+    """A trial on one data set, .5 and so much above in each of the six cases of user and split, five folds."""
+    cases = iter(above)
+    metrics = {
+        user: {metric: {"values": fold_values(0.5 + next(cases), noise)} for metric in (foltr_es.TRAIN, foltr_es.TEST)}
+        for user in USERS
+    }
+    return Finished({"data": "mq2008", **cell}, Path(), {"recipe": {"clicks": list(USERS)}, "metrics": metrics})
+
+
+def fold_values(level: float, noise: Sequence[float]) -> list[dict[str, Any]]:
+    return [{"fold": fold, "repeat": 0, "value": level + more} for fold, more in enumerate(noise)]
+
+
+@pytest.mark.parametrize(
+    ("above", "holds"),
+    [
+        ((0, 0, 0, 0, 0, 0), True),
+        ((0.1, 0, 0, 0, 0, 0), True),  # 1 of 6 differs, as 2 of 12 and so fewer than 3; none is below
+        ((-0.1, 0, 0, 0, 0, 0), False),  # 1 of 6 is below, as 2 of 12 and so more than 1
+        ((0.1, 0.1, 0, 0, 0, 0), False),  # 2 of 6 differ, as 4 of 12 and so more than 3
+    ],
+)
+def test_three_of_twelve_and_one_of_twelve_are_shares(above: Sequence[float], holds: bool) -> None:
+    noise = (0.01, -0.01, 0.02, -0.02, 0.0)  # over the folds 0 on average, so that it alone is no difference
+    two_layer = finish_folds({"method": "foltr-es", "ranker": "mlp"}, above, noise)
+    svm = finish_folds({"method": "ranking-svm"}, (0,) * 6, (0,) * 5)
+    assert foltr_es.two_layer_near_ranking_svm(Trials((two_layer, svm))).holds is holds
+
+
+def test_what_is_said_of_every_case_is_not_said_of_none() -> None:
+    for judge in (all_better, partial(all_equal, margin=0.1), partial(all_at_least, margin=0.1), ordered):
+        with pytest.raises(NotJudged, match="Nothing that it is about was run"):
+            judge([])
+
+
+def test_one_repeat_has_no_instability() -> None:
+    with pytest.raises(NotJudged, match="two repeats or more"):
+        study.spread_within_folds({(1, 0): 0.5, (2, 0): 0.6})
+    assert study.spread_within_folds({(1, 0): 0.5, (1, 1): 0.5}) == 0
 
 
 def test_a_comparison_names_both_sides_in_their_order(tmp_path: Path) -> None:

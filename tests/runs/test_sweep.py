@@ -10,6 +10,7 @@ import pytest
 
 from hushrank.recipes.grid import Grid, make_grid
 from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.reports.sweep import sweep_text
 from hushrank.runs.pool import PoolOptions
 from hushrank.runs.sweep import SweepOptions, choose_for, run_sweep
 
@@ -76,6 +77,17 @@ def test_a_sweep_writes_its_table_and_its_page(tmp_path: Path) -> None:
     alone = json.loads((out / table["runs"][0]["directory"] / "result.json").read_text())
     mean = table["runs"][0]["metrics"]["navigational"]["offline/nDCG@10"]["mean"]
     assert mean == alone["metrics"]["offline/nDCG@10"]["mean"]
+
+
+def test_rankers_from_labels_are_swept_without_online_quality(tmp_path: Path) -> None:
+    grid = make_grid(
+        change_recipe(NAMED["mse"], {"data": "tiny", "folds": [1, 2]}), {"normalise": ["none", "standard"]}
+    )
+    out, table = run_sweep(grid, options(tmp_path / "s", select="vali"))
+    assert [run["state"] for run in table["runs"]] == ["finished"] * 2
+    named = [run["metrics"]["navigational"] for run in table["runs"]] + [table["selected"]["navigational"]]
+    assert all("offline/nDCG@10" in metrics and "online/nDCG@10" not in metrics for metrics in named)
+    assert "–" in sweep_text(table) and (out / "report.html").is_file()
 
 
 def test_a_failed_run_stands_in_the_table_with_its_reason(tmp_path: Path) -> None:

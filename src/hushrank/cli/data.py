@@ -24,7 +24,6 @@ Source = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Normalise = Annotated[str | None, typer.Option(help="none, query-minmax or standard.")]
 Seed = Annotated[int, typer.Option(help="Of a generated set.")]
-_LINE_SECONDS = 10.0
 
 
 @app.command("list")
@@ -77,7 +76,12 @@ def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, s
 def check(
     source: Source,
     known_as: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="The public set it should be; default: by its name.")
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            help="The public set it should be, or none; default: by its name or what it is like.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -175,6 +179,7 @@ def cache(
     import dataclasses
 
     from hushrank.data.cache import cache_root, clear_cache, list_entries
+    from hushrank.reports.wording import count_text
 
     freed = clear_cache() if clear else 0
     entries = [dataclasses.asdict(entry) for entry in list_entries()]
@@ -183,7 +188,10 @@ def cache(
         where = str(cache_root())
         print(json.dumps({"where": where, "n_bytes": n_bytes, "n_bytes_freed": freed, "entries": entries}))
         return
-    print(f"{cache_root()}: {len(entries)} entries, {n_bytes / 1e6:.1f} MB" + (f"; {freed / 1e6:.1f} MB freed" * clear))
+    print(
+        f"{cache_root()}: {count_text(len(entries), 'entry')}, {n_bytes / 1e6:.1f} MB"
+        + (f"; {freed / 1e6:.1f} MB freed" * clear)
+    )
     if entries:
         _print_table("Entries", entries, ("source", "n_bytes"))
 
@@ -195,7 +203,7 @@ def _tell(message: str) -> None:
 @contextmanager
 def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """Hears how many are done: a bar on a terminal, a line every ten seconds in a pipe."""
-    from hushrank.cli.progress import make_bar
+    from hushrank.cli.progress import LINE_SECONDS, make_bar
 
     if sys.stderr.isatty():
         with make_bar() as bar:
@@ -206,7 +214,7 @@ def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
     def tell_now_and_then(done: int) -> None:
         nonlocal last
-        if time.monotonic() - last > _LINE_SECONDS:
+        if time.monotonic() - last > LINE_SECONDS:
             last = time.monotonic()
             _tell(f"{title}: {done:,} of {total:,}")
 

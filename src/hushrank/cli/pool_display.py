@@ -1,14 +1,16 @@
-"""Many runs at once on stderr: a live table on a terminal, a line per finished run when piped, nothing with --quiet."""
+"""Many runs at once on stderr: a live table on a terminal, lines when piped, nothing with --quiet.
+
+Lines come at the start, for each run that ends, and now and then while nothing ends.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
-
-from hushrank.cli.progress import describe_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -16,18 +18,23 @@ if TYPE_CHECKING:
 
     from hushrank.runs.pool import Step
 
+_LINE_SECONDS = 30.0  # without a line; Why: runs take minutes, and a log should show that they live
 _SHOWN = 12  # rows; Why: a table that is longer than the terminal flickers
 
 
 class PoolDisplay:
     """Hears a pool's steps; shows which runs are under way, how far, and their quality on validation queries."""
 
-    def __init__(self, title: str, labels: Sequence[str], *, quiet: bool = False) -> None:
+    def __init__(
+        self, title: str, labels: Sequence[str], *, quiet: bool = False, line_seconds: float = _LINE_SECONDS
+    ) -> None:
         self._title, self._labels, self._quiet = title, labels, quiet
+        self._line_seconds, self._last_line, self._is_over = line_seconds, time.monotonic(), threading.Event()
         self._steps: dict[int, Step] = {}
         self._quality: dict[int, float] = {}
         self._began, self._done_before = time.monotonic(), 0.0
         self._live: Live | None = None
+        self._lines: threading.Thread | None = None
 
     def __enter__(self) -> PoolDisplay:
         if not self._quiet and sys.stderr.isatty():
@@ -41,18 +48,42 @@ class PoolDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_over.set()
+        if self._lines is not None:
+            self._lines.join()
         if self._live is not None:
             self._live.stop()
 
+    def _begin_lines(self) -> None:
+        """Why at the first step and not before: what is refused before it is the only line."""
+        from hushrank.reports.wording import count_text
+
+        self._print(count_text(len(self._labels), "run"))
+        self._lines = threading.Thread(target=self._tell_now_and_then, daemon=True)
+        self._lines.start()
+
+    def _tell_now_and_then(self) -> None:
+        """A sign of life while no run ends."""
+        while not self._is_over.wait(self._line_seconds / 10):
+            if time.monotonic() - self._last_line >= self._line_seconds:
+                self._print(self.summary())
+
+    def _print(self, sentence: str) -> None:
+        self._last_line = time.monotonic()
+        print(f"{self._title}: {sentence}", file=sys.stderr, flush=True)
+
     def hear(self, step: Step) -> None:
+        is_piped = self._live is None and not self._quiet
+        if is_piped and not self._steps:
+            self._begin_lines()
         is_news = step.number not in self._steps or not self._steps[step.number].is_over
         if step.is_over and step.number not in self._steps:
             self._done_before += 1  # it was finished before this pool began
         self._steps[step.number] = step
         if step.quality is not None:
             self._quality[step.number] = step.quality
-        if step.is_over and is_news and self._live is None and not self._quiet:
-            print(f"{self._title}: {self.summary()}; {self.describe(step.number)}", file=sys.stderr)
+        if step.is_over and is_news and is_piped:
+            self._print(f"{self.summary()}; {self.describe(step.number)}")
 
     def describe(self, number: int) -> str:
         step = self._steps[number]
@@ -66,15 +97,20 @@ class PoolDisplay:
         return format_value(self._quality.get(number))
 
     def summary(self) -> str:
-        """`12 of 60 finished, 1 failed, 3 min left`"""
-        over = [step for step in self._steps.values() if step.is_over]
+        """`12 of 60 finished, 1 failed, 2 running, 25% done, 3 min left`"""
+        from hushrank.look.numbers import format_duration
+
+        steps = list(self._steps.values())
+        over, running = ([step for step in steps if step.is_over == is_over] for is_over in (True, False))
         failed = sum(step.error is not None for step in over)
         words = [f"{len(over) - failed} of {len(self._labels)} finished"]
         words += [f"{failed} failed"] if failed else []
-        done = sum(1.0 if step.is_over else step.share for step in self._steps.values()) - self._done_before
+        share = len(over) + sum(step.share for step in running)
+        words += [f"{len(running)} running, {share / len(self._labels):.0%} done"] if running else []
+        done = share - self._done_before
         left = len(self._labels) - self._done_before - done
         if done > 0.05 and left > 0:
-            words.append(f"{describe_seconds((time.monotonic() - self._began) * left / done)} left")
+            words.append(f"{format_duration((time.monotonic() - self._began) * left / done)} left")
         return ", ".join(words)
 
     def render(self) -> Table:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hushrank.engine.simulate import News
 
-_LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
+LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
 
 
 class ProgressDisplay:
@@ -56,12 +56,14 @@ class ProgressDisplay:
             detail = self._describe(news.n_batches, share)
             if self._bar is not None:
                 self._bar.update(self._task, completed=share, detail=detail)
-            elif not self._quiet and (time.monotonic() - self._last_line > _LINE_SECONDS or share == 1):
+            elif not self._quiet and (time.monotonic() - self._last_line > LINE_SECONDS or share == 1):
                 self._last_line = time.monotonic()
                 print(f"{self._title}: {share:.0%}, {detail}", file=sys.stderr)
 
     def _describe(self, n_batches: int, share: float) -> str:
         """Rates count from the first batch's first step, so that compilation does not spoil them."""
+        from hushrank.look.numbers import format_duration
+
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
         quality = f"nDCG@10 {sum(n.test for n in self._news.values()) / len(self._news):.3f}"
@@ -69,7 +71,7 @@ class ProgressDisplay:
             self._base = (time.monotonic(), searches, gained) if gained > 0 else None
             return quality if gained > 0 else "compiling"
         elapsed = max(time.monotonic() - self._base[0], 1e-3)
-        left = describe_seconds(elapsed * (1 - share) / max(gained - self._base[2], 1e-9))
+        left = format_duration(elapsed * (1 - share) / max(gained - self._base[2], 1e-9))
         rate = f"{(searches - self._base[1]) / elapsed:,.0f} interactions/s"
         return ", ".join([rate, *([f"{left} left"] if share < 1 else []), quality])
 
@@ -83,11 +85,3 @@ def make_bar() -> Progress:
     detail = TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=12), TaskProgressColumn(), detail)
     return Progress(*columns, console=Console(stderr=True), expand=True)
-
-
-def describe_seconds(seconds: float) -> str:
-    """`45 s`, `3 min`, `2 h 10 min`"""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

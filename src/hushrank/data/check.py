@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG, CatalogEntry, explain_getting, split_counts
-from hushrank.data.layout import ROLES, FoldSource, find_folds
+from hushrank.data.layout import FoldSource, find_folds
 from hushrank.data.letor import read_letor
 from hushrank.data.load import check_catalogue_name, load_dataset, resolve_directory
+from hushrank.data.recognise import Counts, add_counts, count_rows, find_similar, name_directory, whole_files
 from hushrank.data.shapes import SHAPES
-from hushrank.types import QuerySet
+
+NO_SET = "none"  # `--as` that compares with nothing
+_PLURALS = {"query": "queries"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +26,48 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
-    n_queries: int
-    n_documents: int
-    n_features: int
-    n_grades: int
+class _Count:
+    """One number of a data set beside the catalogue's."""
+
+    field: str  # of the entry
+    noun: str  # one of them
+    came: int
+    expected: int
+    where: str = ""  # which of them, in words
+
+    def __str__(self) -> str:
+        nouns = self.noun if self.came == 1 else _PLURALS.get(self.noun, f"{self.noun}s")
+        return f"{self.came:,} {nouns}{self.where} came"
 
 
 def check_files(name_or_dir: str, *, known_as: str | None = None) -> Checked:
     """Read every file: the first problem of each, or else every count that is not the catalogue's.
 
-    `known_as`: the catalogue name to compare with; by default the name given, or the directory's own if it is one.
+    `known_as`: the catalogue name to compare with, or none. By default the name given, or the directory's own if it is
+    one, or the public set that the directory is like.
     """
-    if known_as is not None:
+    if known_as not in (None, NO_SET):
         check_catalogue_name(known_as)
     if name_or_dir.partition(":")[0] in SHAPES:
         load_dataset(name_or_dir)
         return Checked(None, (), ())
     directory = _find_directory(name_or_dir, known_as)
-    name = next((n for n in (known_as, name_or_dir, directory.resolve().name) if n and n.lower() in CATALOG), None)
+    names = (name.lower() for name in (known_as, name_or_dir, name_directory(directory)) if name)
+    said = None if known_as == NO_SET else next((name for name in names if name in CATALOG), None)
     folds = find_folds(directory)
     counts, problems = _read_all(folds)
-    if problems or name is None:
-        return Checked(name and name.lower(), tuple(problems), ())
-    wrong, notes = _compare(folds, counts, CATALOG[name.lower()])
-    return Checked(name.lower(), tuple(wrong), tuple(notes))
+    if problems or known_as == NO_SET:
+        return Checked(said, tuple(problems), ())
+    name = said or find_similar(directory, folds, counts)
+    if name is None:
+        return Checked(None, (), ())
+    wrong, notes = _compare(folds, counts, CATALOG[name])
+    if wrong and said is None:
+        notes.append(
+            f"{name_or_dir} was compared with {name}, which it is like. Compare it with another set by --as NAME, with "
+            f"none by --as {NO_SET}."
+        )
+    return Checked(name, tuple(wrong), tuple(notes))
 
 
 def _find_directory(name_or_dir: str, known_as: str | None) -> Path:
@@ -57,68 +77,59 @@ def _find_directory(name_or_dir: str, known_as: str | None) -> Path:
     return resolve_directory(name_or_dir)[0]
 
 
-def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, _Counts], list[str]]:
+def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, Counts], list[str]]:
     """Counts of each file; the features are let go, since all folds of a large set would not fit together."""
-    counts: dict[Path, _Counts] = {}
+    counts: dict[Path, Counts] = {}
     problems = []
     for path in dict.fromkeys(split.path for fold in folds for split in fold.splits.values()):
         try:
-            counts[path] = _count(read_letor(path))
+            counts[path] = count_rows(read_letor(path))
         except (ValueError, OSError) as error:
             problems.append(str(error))
     return counts, problems
 
 
-def _count(queries: QuerySet) -> _Counts:
-    return _Counts(queries.n_queries, queries.n_documents, queries.n_features, 1 + int(queries.grades.max()))
-
-
-def _compare(folds: list[FoldSource], counts: dict[Path, _Counts], entry: CatalogEntry) -> tuple[list[str], list[str]]:
+def _compare(folds: list[FoldSource], counts: dict[Path, Counts], entry: CatalogEntry) -> tuple[list[str], list[str]]:
     """Deviations that are wrong, and those that only say that the catalogue may be."""
     wrong, notes = [], []
-    for field, what, came, expected in [*_whole(folds, counts, entry), *_splits(folds, counts, entry)]:
-        if came == expected:
+    for count in [*_whole(folds, counts, entry), *_splits(folds, counts, entry)]:
+        if count.came == count.expected:
             continue
-        said = f"{came:,} {what} came, {entry.title} has {expected:,}"
-        if field == "n_features" and came < expected:
+        said = f"{count}, {entry.title} has {count.expected:,}"
+        if count.field == "n_features" and count.came < count.expected:
             notes.append(f"{said}. Sparse files may lack the last ones.")
-        elif field in entry.unverified:
+        elif count.field in entry.unverified:
             notes.append(f"{said}, but that number is not verified.")
         else:
             wrong.append(f"{said}. Is the copy complete?")
     return wrong, notes
 
 
-def _whole(
-    folds: list[FoldSource], counts: dict[Path, _Counts], entry: CatalogEntry
-) -> list[tuple[str, str, int, int]]:
-    """(field, what, came, expected) of the set as a whole; queries and documents only where every fold is there."""
-    roles = ("test",) if entry.n_folds > 1 else ROLES  # Why: over all folds, each query is tested once
-    paths = dict.fromkeys(fold.splits[role].path for fold in folds for role in roles)
-    parts = [counts[path] for path in paths]
-    rows = [
-        ("n_folds", "folds", len(folds), entry.n_folds),
-        ("n_features", "features", max(count.n_features for count in counts.values()), entry.n_features),
-        ("n_grades", "grades", max(count.n_grades for count in counts.values()), entry.n_grades),
+def _whole(folds: list[FoldSource], counts: dict[Path, Counts], entry: CatalogEntry) -> list[_Count]:
+    """Of the set as a whole; queries and documents only where every fold is there."""
+    files = add_counts(list(counts.values()))
+    found = [
+        _Count("n_folds", "fold", len(folds), entry.n_folds),
+        _Count("n_features", "feature", files.n_features, entry.n_features),
+        _Count("n_grades", "grade", files.n_grades, entry.n_grades),
     ]
     if len(folds) == entry.n_folds:
-        rows.append(("n_queries", "queries", sum(part.n_queries for part in parts), entry.n_queries))
-        rows.append(("n_documents", "documents", sum(part.n_documents for part in parts), entry.n_documents))
-    return rows
+        whole = add_counts([counts[path] for path in whole_files(folds)])
+        found.append(_Count("n_queries", "query", whole.n_queries, entry.n_queries))
+        found.append(_Count("n_documents", "document", whole.n_documents, entry.n_documents))
+    return found
 
 
-def _splits(
-    folds: list[FoldSource], counts: dict[Path, _Counts], entry: CatalogEntry
-) -> list[tuple[str, str, int, int]]:
-    """The same of each split, where the catalogue knows it."""
-    rows = []
+def _splits(folds: list[FoldSource], counts: dict[Path, Counts], entry: CatalogEntry) -> list[_Count]:
+    """Of each split, where the catalogue knows it."""
+    found = []
     for field, noun, attribute in (
-        ("part_queries", "queries", "n_queries"),
-        ("part_documents", "documents", "n_documents"),
+        ("part_queries", "query", "n_queries"),
+        ("part_documents", "document", "n_documents"),
     ):
         for (number, role), expected in split_counts(getattr(entry, field), entry.n_folds).items():
             for fold in folds:
                 if fold.number == number:
                     came = getattr(counts[fold.splits[role].path], attribute)
-                    rows.append((field, f"{noun} in fold {number}'s {role}", came, expected))
-    return rows
+                    found.append(_Count(field, noun, came, expected, f" in fold {number}'s {role}"))
+    return found

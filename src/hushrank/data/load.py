@@ -14,6 +14,7 @@ from hushrank.data.layout import ROLES, FoldSource, SplitSource, find_folds
 from hushrank.data.letor import read_letor, side_file
 from hushrank.data.normalise import check_method, normalise_queries
 from hushrank.data.queries import slice_queries, widen_queries
+from hushrank.data.recognise import name_directory
 from hushrank.data.shapes import SHAPES, shape_named
 from hushrank.data.source import digest_file
 from hushrank.data.synthetic import GENERATOR, generate_folds, generate_wrapped
@@ -50,7 +51,7 @@ def load_dataset(
     directory, default = resolve_directory(name_or_dir)
     sources = find_folds(directory, folds)
     return _read_dataset(
-        name_or_dir if name_or_dir in CATALOG else directory.resolve().name,
+        name_or_dir if name_or_dir in CATALOG else name_directory(directory),
         sources,
         method=normalise or default,
         keep_document_ids=keep_document_ids,

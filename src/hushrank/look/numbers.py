@@ -109,6 +109,14 @@ def format_seconds(value: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def format_duration(seconds: float) -> str:
+    """A duration that is only estimated: 45 s, 3 min, 2 h 10 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def format_bytes(value: float | None) -> str:
     """A size: 184 B, 1.5 kB, 2.3 MB (thousands, not 1024s)."""
     if value is None or not isfinite(value):

@@ -131,7 +131,8 @@ def _differences(ours: Sequence[float], theirs: Sequence[float]) -> Array:
 def _values(results: Sequence[float] | Array) -> Array:
     values = np.asarray(results, dtype=np.float64)
     if len(values) < 2:
-        raise ValueError(f"{len(values)} result(s) have no spread to test against: use at least two folds or repeats.")
+        came = "one result has" if len(values) else "no results have"
+        raise ValueError(f"{came} no spread to test against: use at least two folds or repeats.")
     if not np.isfinite(values).all():
         raise ValueError("a result is not finite, so it cannot be tested.")
     return values

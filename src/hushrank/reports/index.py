@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hushrank.files import JsonObject
 from hushrank.reports.cells import count_cell
 from hushrank.reports.markup import TableCell, grouped_table, paragraph, relative_link, section
 from hushrank.reports.reproduction_summary import findings_text
 from hushrank.reports.shell import render_page, write_page
-from hushrank.reports.terminal import Column, plain_table, rich_table
+from hushrank.reports.terminal import Column, FittedTable, plain_table
 from hushrank.reports.wording import date_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class IndexLine:
     is_run: bool
     held: int
     not_held: int
-    not_run: int  # findings
+    not_judged: int  # findings
     why: str  # why it was not run, or what was done otherwise than published
     page: str | None  # address of its page, from the index
     is_stand_in: bool
@@ -75,9 +71,9 @@ def write_index(lines: Sequence[JsonObject], path: Path, papers: Mapping[str, st
     return write_page(render_index(lines, papers), path)
 
 
-def index_table(lines: Sequence[JsonObject]) -> Table:
+def index_table(lines: Sequence[JsonObject]) -> FittedTable:
     """A rich table, one line per table or figure."""
-    return rich_table(_COLUMNS, _rows(lines))
+    return FittedTable(_COLUMNS, _rows(lines))
 
 
 def index_text(lines: Sequence[JsonObject]) -> str:
@@ -91,10 +87,12 @@ def outcome(lines: Sequence[IndexLine]) -> str:
     if not ran:
         first = lines[0].name if lines else "NAME"
         return f"None of {len(lines)} has been run yet. Begin with: hushrank reproduce {first} --quick"
-    held, not_held, not_run = (sum(getattr(line, kind) for line in ran) for kind in ("held", "not_held", "not_run"))
+    held, not_held, not_judged = (
+        sum(getattr(line, kind) for line in ran) for kind in ("held", "not_held", "not_judged")
+    )
     text = f"{len(ran)} of {len(lines)} tables and figures {'has' if len(ran) == 1 else 'have'} been run."
-    if held + not_held + not_run:
-        text += f" {findings_text(held, not_held, not_run)}"
+    if held + not_held + not_judged:
+        text += f" {findings_text(held, not_held, not_judged)}"
     stand_ins, quick = sum(line.is_stand_in for line in ran), sum(line.is_quick for line in ran)
     if stand_ins == quick == len(ran):
         return f"{text} {_how_many(quick, len(ran))} in the quick version, on stand-in data instead of the real sets."
@@ -106,7 +104,7 @@ _HEADINGS = (
     TableCell("result"),
     TableCell("held", style="number slim"),
     TableCell("not held", style="number slim"),
-    TableCell("not run", style="number slim"),
+    TableCell("not judged", style="number slim"),
     TableCell("what it shows"),
     TableCell("data"),
     TableCell("state"),
@@ -118,7 +116,7 @@ _COLUMNS = (
     Column("data"),
     Column("held", is_number=True),
     Column("not held", is_number=True),
-    Column("not run", is_number=True),
+    Column("not judged", is_number=True),
     Column("state"),
 )
 
@@ -135,7 +133,7 @@ def _cells(line: IndexLine) -> list[TableCell]:
 
 
 def _counts(line: IndexLine) -> tuple[int | None, int | None, int | None]:
-    return (line.held, line.not_held, line.not_run) if line.is_run else (None, None, None)
+    return (line.held, line.not_held, line.not_judged) if line.is_run else (None, None, None)
 
 
 def _when(line: IndexLine) -> TableCell:
@@ -181,7 +179,7 @@ def _read(line: JsonObject) -> IndexLine:
             is_run=line["state"] == "run",
             held=int(line.get("held") or 0),
             not_held=int(line.get("not_held") or 0),
-            not_run=int(line.get("not_run") or 0),
+            not_judged=int(line.get("not_judged") or 0),
             why=" ".join(str(line.get("why") or "").split()),
             page=line.get("page"),
             is_stand_in=bool(line.get("is_stand_in")),

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hushrank.files import JsonObject
-from hushrank.look.numbers import format_seconds
-from hushrank.reports.terminal import Column, plain_table, rich_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from hushrank.look.numbers import format_duration
+from hushrank.reports.terminal import Column, FittedTable, plain_table
 
 _COLUMNS = (Column("name"), Column("shows"), Column("data"), Column("time here"), Column("quick"), Column("left out"))
 
 
-def list_table(results: Sequence[JsonObject]) -> Table:
-    return rich_table(_COLUMNS, [_row(result) for result in results])
+def list_table(results: Sequence[JsonObject]) -> FittedTable:
+    return FittedTable(_COLUMNS, [_row(result) for result in results])
 
 
 def list_text(results: Sequence[JsonObject]) -> str:
@@ -25,7 +21,7 @@ def list_text(results: Sequence[JsonObject]) -> str:
 
 def _row(result: JsonObject) -> list[str]:
     can_run = result["can_run"]
-    times = [f"about {format_seconds(result[key])}" if can_run else "" for key in ("seconds", "quick_seconds")]
+    times = [_time_text(result[key]) if can_run else "" for key in ("seconds", "quick_seconds")]
     return [
         " = ".join([result["name"], *result["aliases"]]),
         result["shows"],
@@ -33,3 +29,7 @@ def _row(result: JsonObject) -> list[str]:
         *(times if can_run else ["not yet", ""]),
         result["left_out"] if can_run else result["why_not"],
     ]
+
+
+def _time_text(seconds: float) -> str:
+    return f"about {format_duration(seconds)}" if seconds >= 1 else "under 1 s"

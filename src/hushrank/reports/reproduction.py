@@ -29,7 +29,7 @@ from hushrank.reports.reproduction_summary import (
 from hushrank.reports.sections import curve_section
 from hushrank.reports.shell import render_page, write_page
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.terminal import Column, plain_table, rich_table, spread_column
+from hushrank.reports.terminal import Column, FittedTable, Records, plain_table, spread_column
 from hushrank.reports.wording import (
     OFFLINE,
     count_text,
@@ -42,7 +42,7 @@ from hushrank.reports.wording import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
 
 MAX_REFERENCES = 4  # published values in one chart
 _HEADINGS = {"clicks": "user", "click": "user", "n_clients": "clients"}  # keys that people call otherwise
@@ -72,19 +72,24 @@ def write_reproduction(result: JsonObject, path: Path, runs: Sequence[RunSummary
 
 
 def reproduction_table(result: JsonObject) -> Group:
-    """The findings and then the rows, as rich tables."""
+    """The findings as paragraphs, the rows as a table that fits, and what to know about them."""
     from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
 
     found = read_reproduction(result)
-    tables = [rich_table(_FINDING_COLUMNS, _finding_rows(found))] if found.findings else []
-    return Group(*tables, rich_table(*_number_rows(found))) if found.rows else Group(*tables)
+    parts: list[RenderableType] = [_finding_records(found)] if found.findings else []
+    if found.rows:
+        parts += [FittedTable(*_number_rows(found)), Padding(Text(" ".join(row_notes(found))), (0, 0, 0, 1))]
+    return Group(*parts)
 
 
 def reproduction_text(result: JsonObject) -> str:
     """The same as plain lines, for pipes and logs."""
     found = read_reproduction(result)
     tables = [plain_table(_FINDING_COLUMNS, _finding_rows(found))] if found.findings else []
-    return "\n\n".join([*tables, plain_table(*_number_rows(found))] if found.rows else tables)
+    rows = [plain_table(*_number_rows(found)), "\n".join(row_notes(found))] if found.rows else []
+    return "\n\n".join([*tables, *filter(None, rows)])
 
 
 def outcome(found: ReproductionSummary) -> str:
@@ -110,18 +115,25 @@ def rows_section(found: ReproductionSummary) -> str:
         return section("Ours and the published", paragraph(text, style="empty"))
     headings, rows = _row_cells(found)
     shown = table(headings, rows, label="Ours and the published", has_tools=True)
+    return section("Ours and the published", shown, paragraph(" ".join(row_notes(found)), style="note"))
+
+
+def row_notes(found: ReproductionSummary) -> list[str]:
+    """What a reader of the rows must know, in sentences."""
     shared = [key for key in cell_keys(found.rows) if key not in _columns(found.rows)]
     same = [f"{_HEADINGS.get(key, key)} {setting_text(found.rows[0].cell[key])}" for key in shared]
     notes = [f"The same in all rows: {', '.join(same)}."] if same else []
-    notes.append(VALUES_NOTE)
+    notes += [VALUES_NOTE] if any(row.n > 1 for row in found.rows) else []
+    if found.directories and any(row.n == 1 for row in found.rows):
+        notes.append("One training has no spread: for one, run more folds or more --repeats.")
     if not any(row.published is not None for row in found.rows):
         notes.append("The paper draws its results and prints no numbers.")
     elif found.stand_ins:
         sets = join_words(list(dict.fromkeys(real_name(data.wanted) for data in found.stand_ins)))
         notes.append(
-            f"PublishedValue values are for the real {sets}, ours for the stand-in: a difference is to be expected."
+            f"Published values are for the real {sets}, ours for the stand-in: a difference is to be expected."
         )
-    return section("Ours and the published", shown, paragraph(" ".join(notes), style="note"))
+    return notes
 
 
 def curves_section(found: ReproductionSummary, runs: Sequence[RunSummary]) -> str:
@@ -267,6 +279,12 @@ def _finding_rows(found: ReproductionSummary) -> list[list[str]]:
     return [
         [" ".join(VERDICTS[f.holds]), f.claim, format_p(f.p) if f.p is not None else "", f.why] for f in found.findings
     ]
+
+
+def _finding_records(found: ReproductionSummary) -> Records:
+    """The verdict and the claim in one line, what they rest on below."""
+    rows = [[f"{finding}: {claim}", *rest] for finding, claim, *rest in _finding_rows(found)]
+    return Records((_FINDING_COLUMNS[0], *_FINDING_COLUMNS[2:]), rows)
 
 
 def _number_rows(found: ReproductionSummary) -> tuple[list[Column], list[list[str]]]:

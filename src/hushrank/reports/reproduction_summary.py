@@ -12,7 +12,7 @@ from hushrank.reports.wording import OFFLINE, join_words, setting_text
 SUPPORTED_FORMAT = 1
 _NOT_CELL = ("metric", "ours", "std", "n", "published", "difference", "why")  # every other key of a row names its cell
 _REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S"}  # others are spelt in capitals
-VERDICTS = {True: ("✓", "held"), False: ("✗", "not held"), None: ("–", "not run")}  # a mark and a word
+VERDICTS = {True: ("✓", "held"), False: ("✗", "not held"), None: ("–", "not judged")}  # a mark and a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Finding:
 
     claim: str
     where: str  # in the paper
-    holds: bool | None  # None: not run
+    holds: bool | None  # None: not judged
     p: float | None
-    why: str  # the test and its numbers in words, or why it was not run
+    why: str  # the test and its numbers in words, or why it was not judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,17 @@ def read_reproduction(result: JsonObject) -> ReproductionSummary:
         raise ValueError(f"the result of this reproduction is damaged ({error!r}). Run it again.") from error
 
 
-def findings_text(held: int, not_held: int, not_run: int) -> str:
-    """`Of 4 findings 2 held, 1 did not and 1 was not run.`"""
-    n = held + not_held + not_run
+def findings_text(held: int, not_held: int, not_judged: int) -> str:
+    """`Of 4 findings 2 held, 1 did not and 1 was not judged.`"""
+    n = held + not_held + not_judged
     parts = [f"{held} held"]
     parts += [f"{not_held} did not"] if not_held else []
-    parts += [f"{not_run} {'was' if not_run == 1 else 'were'} not run"] if not_run else []
+    parts += [f"{not_judged} {'was' if not_judged == 1 else 'were'} not judged"] if not_judged else []
     return f"Of {n} findings {join_words(parts)}." if n > 1 else f"The one finding {_one(held, not_held)}."
 
 
 def count_findings(findings: Sequence[Finding]) -> tuple[int, int, int]:
-    """How many held, did not hold, and were not run."""
+    """How many held, did not hold, and were not judged."""
     verdicts = [finding.holds for finding in findings]
     return verdicts.count(True), verdicts.count(False), verdicts.count(None)
 
@@ -136,7 +136,7 @@ def published_decimals(rows: Sequence[Row]) -> int:
 
 
 def _one(held: int, not_held: int) -> str:
-    return "held" if held else "did not hold" if not_held else "was not run"
+    return "held" if held else "did not hold" if not_held else "was not judged"
 
 
 def _read(result: JsonObject) -> ReproductionSummary:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hushrank.files import JsonObject
 from hushrank.reports.cells import VALUES_NOTE, count_cell, spread_cells
@@ -30,11 +29,8 @@ from hushrank.reports.sweep_summary import (
     run_users,
     setting_keys,
 )
-from hushrank.reports.terminal import Column, plain_table, rich_table, spread_column
+from hushrank.reports.terminal import Column, FittedTable, plain_table, spread_column
 from hushrank.reports.wording import METRICS, OFFLINE, ONLINE, VALI, count_text, setting_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _WHY = (
     "Settings are chosen for each user and for each fold, on that fold's validation queries; what they are worth is "
@@ -71,9 +67,9 @@ def write_sweep(sweep: JsonObject, path: Path) -> Path:
     return write_page(render_sweep(sweep), path)
 
 
-def sweep_table(sweep: JsonObject) -> Table:
+def sweep_table(sweep: JsonObject) -> FittedTable:
     """A rich table of every run, then of what was chosen."""
-    return rich_table(*_terminal(read_sweep(sweep)))
+    return FittedTable(*_terminal(read_sweep(sweep)))
 
 
 def sweep_text(sweep: JsonObject) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from hushrank.look.numbers import align_spreads, format_spread
@@ -11,7 +12,10 @@ from hushrank.reports.summary import RunSummary
 from hushrank.reports.wording import OFFLINE, ONLINE, VALI, click_models, n_values_text, run_labels
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
+
+_READABLE = 20  # characters; Why: narrower columns of sentences become ladders of single words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,75 @@ _RESULT = (
     Column("online nDCG@10", is_number=True),
     Column("over"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table for a terminal of any width: as it is where there is room, below headings or as paragraphs where not."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        width = options.max_width
+        if sum(map(self.least_width, range(len(self.columns)))) + 3 * len(self.columns) - 1 <= width:
+            yield rich_table(self.columns, self.rows)
+        elif n := self.find_groups(width):
+            yield from self.render_groups(n)
+        else:
+            yield Records(self.columns, self.rows)
+
+    def least_width(self, at: int) -> int:
+        """What a column needs to be read: words may break over lines, but not words themselves."""
+        cells = [self.columns[at].heading, *(row[at] for row in self.rows)]
+        widest = max(map(len, cells))
+        if self.columns[at].is_number:
+            return widest
+        return min(widest, max(_READABLE, *(len(word) for cell in cells for word in cell.split() or [""])))
+
+    def find_groups(self, width: int) -> int:
+        """How many of the first columns must become headings above their rows; 0 where that does not help."""
+        first_number = next((i for i, column in enumerate(self.columns) if column.is_number), 0)
+        for n in range(1, first_number):
+            lines = plain_table(self.columns[n:], [row[n:] for row in self.rows]).split("\n")
+            if max(map(len, lines)) <= width and 2 * len({tuple(row[:n]) for row in self.rows}) <= len(self.rows):
+                return n
+        return 0
+
+    def render_groups(self, n: int) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        heading, *lines = plain_table(self.columns[n:], [row[n:] for row in self.rows]).split("\n")
+        yield Text(f"\n{heading}", style="dim")
+        for names, group in groupby(zip(self.rows, lines, strict=True), key=lambda pair: tuple(pair[0][:n])):
+            yield Text("\n".join(["", _join_cells(names), *(line for _, line in group)]))
+        yield Text()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The rows as paragraphs: the words before the first number, or the first cell, then the other cells by heading."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.padding import Padding
+        from rich.text import Text
+
+        n = next((i for i, column in enumerate(self.columns) if column.is_number), 1)
+        for row in self.rows:
+            rest = [
+                (column.heading, " ".join(cell.split()))
+                for column, cell in zip(self.columns[n:], row[n:], strict=True)
+                if cell.strip()
+            ]
+            yield Text(_join_cells(row[:n]))
+            yield Padding(Text("; ".join(f"{heading}: {cell}" for heading, cell in rest), style="dim"), (0, 0, 0, 2))
+
+
+def _join_cells(cells: Sequence[str]) -> str:
+    return ", ".join(filter(None, (cell.strip() for cell in cells)))
 
 
 def rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
@@ -62,9 +135,9 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str
     )
 
 
-def result_table(runs: Sequence[RunSummary]) -> Table:
-    """A rich table of run x click model."""
-    return rich_table(_RESULT, result_rows(runs))
+def result_table(runs: Sequence[RunSummary]) -> FittedTable:
+    """A table of run x click model."""
+    return FittedTable(_RESULT, result_rows(runs))
 
 
 def result_text(runs: Sequence[RunSummary]) -> str:

@@ -94,8 +94,9 @@ def some_of(words: Sequence[str], *, n: int = 5) -> str:
 
 
 def count_text(n: int, noun: str) -> str:
-    """1 run, 2 runs."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    """1 run, 2 runs, 3 entries."""
+    nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else nouns}"
 
 
 def metric_text(name: str) -> str:

@@ -74,7 +74,7 @@ def find_result(name: str) -> PublishedResult:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "names are such as 'fpdgd.table2'."
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "hushrank reproduce --list shows all names."
     raise ValueError(f"no published result is called {name!r}; {hint}")
 
 

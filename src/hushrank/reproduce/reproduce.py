@@ -24,7 +24,7 @@ from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
-from hushrank.reproduce.verdicts import Finished, NotHere, Trials
+from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.directory import check_format
 from hushrank.runs.environment import now
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
@@ -81,8 +81,16 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     result, reproduction = find_reproduction(name)
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
+    check_changes(result.name, trials, options.changes or {})
     trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def check_changes(name: str, trials: Sequence[Trial], changes: Mapping[str, object]) -> None:
+    """Refuse to change what trials differ in: their rows would name one value and have run another."""
+    for key in changes:
+        if key != "data" and any(key in trial.cell for trial in trials):
+            raise ValueError(f"{key} is what the runs of {name} differ in. Leave it out of --set.")
 
 
 def change_trial(trial: Trial, changes: Mapping[str, object]) -> Recipe:
@@ -126,7 +134,10 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     errors = run_jobs(jobs, pool)
     failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
     if failed:
-        raise ValueError(f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1]}")
+        raise ValueError(
+            f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1].rstrip('.')} ({len(failed)} of {len(jobs)} "
+            "runs failed). What has finished is kept; repeat the command to run the rest."
+        )
     outcome = Trials(
         tuple(
             Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
@@ -213,11 +224,22 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
                 published = result.rows[near[0]].published if near else None
                 rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": ""})
     rows += [
-        {**row.cell, **beside(None, row.published), "metric": row.metric, "why": why_missing(prepared, row, real)}
+        {
+            **row.cell,
+            **beside(None, row.published),
+            "metric": published_metric(prepared.reproduction, row),
+            "why": why_missing(prepared, row, real),
+        }
         for i, row in enumerate(result.rows)
         if i not in used
     ]
     return rows
+
+
+def published_metric(reproduction: Reproduction, row: PublishedRow) -> str:
+    """What a published number measures: of the splits of one table, each is a metric of ours."""
+    metrics = reproduction.metrics or {}
+    return next((name for name, more in metrics.items() if more and more.items() <= row.cell.items()), row.metric)
 
 
 def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) -> str:
@@ -240,14 +262,16 @@ def beside(metric: JsonObject | None, published: float | None) -> Json:
 
 
 def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
-    """One claim with its verdict."""
+    """One claim with its verdict, or why it has none."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     if claim.id not in reproduction.findings:
         return {**said, "holds": None, "p": None, "why": f"Not run: {reproduction.left_out} are not there yet."}
     try:
         verdict = reproduction.findings[claim.id](outcome)
-    except NotHere as reason:
+    except NotJudged as reason:
         return {**said, "holds": None, "p": None, "why": str(reason)}
+    except ValueError as error:  # Why: of the test, such as one result that has no spread; the other claims stand
+        return {**said, "holds": None, "p": None, "why": f"Could not be judged: {error}"}
     return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
 
 
@@ -303,7 +327,7 @@ def index_line(result: PublishedResult, out: Path) -> Json:
     if found is None:
         can_run = result.name in REPRODUCTIONS
         why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
-        nothing = {"held": 0, "not_held": 0, "not_run": len(result.findings)}
+        nothing = {"held": 0, "not_held": 0, "not_judged": len(result.findings)}
         rest = {"page": None, "is_stand_in": False, "quick": False, "when": None}
         return {**line, "state": "not run", **nothing, "why": why, **rest}
     verdicts = [finding["holds"] for finding in found["findings"]]
@@ -312,7 +336,7 @@ def index_line(result: PublishedResult, out: Path) -> Json:
         "state": "run",
         "held": verdicts.count(True),
         "not_held": verdicts.count(False),
-        "not_run": verdicts.count(None),
+        "not_judged": verdicts.count(None),
         "why": "; ".join(
             filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
         ),

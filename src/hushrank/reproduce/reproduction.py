@@ -9,6 +9,7 @@ from pathlib import Path
 from hushrank.data.catalog import CATALOG, explain_getting
 from hushrank.data.layout import find_folds
 from hushrank.data.load import find_ignoring_case
+from hushrank.data.recognise import name_directory, recognise_set
 from hushrank.files import Json, JsonObject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reproduce.verdicts import Cell, Trials, Verdict
@@ -100,9 +101,8 @@ def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataCh
     if directory is None:
         return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
     if is_data_set(directory):
-        name = directory.resolve().name
-        return (real_data(name.lower() if name.lower() in CATALOG else name, directory),)
-    return tuple(real_data(name, find_in(directory, name)) for name in wanted)
+        return (real_data(recognise_set(directory) or name_directory(directory), directory),)
+    return tuple(real_data(name, find_in(directory, name, wanted)) for name in wanted)
 
 
 def real_data(name: str, directory: Path) -> DataChoice:
@@ -118,8 +118,10 @@ def is_data_set(directory: Path) -> bool:
         return False
 
 
-def find_in(directory: Path, name: str) -> Path:
+def find_in(directory: Path, name: str, wanted: tuple[str, ...]) -> Path:
     found = find_ignoring_case(directory, name)
     if found is None:
-        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}")
+        others = [other for key in wanted if (other := find_ignoring_case(directory, key)) is not None]
+        alone = f" To run on what is there alone: --data {others[0]}" if others else ""
+        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}{alone}")
     return found

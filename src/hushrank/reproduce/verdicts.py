@@ -31,7 +31,9 @@ class Finished:
         return (clicks,) if isinstance(clicks, str) else tuple(clicks)
 
     def metric(self, user: str, name: str) -> JsonObject:
-        """{"mean", "std", "values"} of one user."""
+        """{"mean", "std", "values"} of one user; refuses to judge what was not run."""
+        if user not in self.users:
+            raise NotJudged(f"Not run with {user} users.")
         metrics = self.result["metrics"]
         found: JsonObject = (metrics if isinstance(self.result["recipe"]["clicks"], str) else metrics[user])[name]
         return found
@@ -87,7 +89,7 @@ class Trials:
         """Those data sets whose names begin so; refuses to judge without any."""
         found = tuple(data for data in self.data if data.startswith(names))
         if not found:
-            raise NotHere(f"Not run on {' or '.join(names)}.")
+            raise NotJudged(f"Not run on {' or '.join(names)}.")
         return found
 
     def find(self, **cell: object) -> Finished:
@@ -105,7 +107,7 @@ class Verdict:
     why: str
 
 
-class NotHere(Exception):  # noqa: N818 - not an error: the data for a claim were not run
+class NotJudged(Exception):  # noqa: N818 - not an error: what a claim is about was not run, or not often enough
     """Why a claim cannot be judged from these trials."""
 
 
@@ -127,8 +129,15 @@ def for_every_user(outcome: Trials, make: Callable[[str, str], Sequence[Pair]]) 
     return [pair for data in outcome.data for user in outcome.users(data) for pair in make(data, user)]
 
 
+def check_some(cases: Sequence[object]) -> None:
+    """Refuse to judge without a case: what is said of every one would hold of none."""
+    if not cases:
+        raise NotJudged("Nothing that it is about was run.")
+
+
 def all_better(pairs: Sequence[Pair]) -> Verdict:
     """Ours higher in every pair: paired t-tests, two-tailed, p corrected for their number."""
+    check_some(pairs)
     tests = [paired_t_test(*pair.aligned()) for pair in pairs]
     corrected = bonferroni([test.p for test in tests])
     holds = all(test.mean_difference > 0 and p < LEVEL for test, p in zip(tests, corrected, strict=True))
@@ -141,6 +150,7 @@ def all_better(pairs: Sequence[Pair]) -> Verdict:
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
     """Equal within the margin in every pair: two one-sided tests each; all must hold, so p is the largest."""
+    check_some(pairs)
     tests = [equivalence_test(*pair.aligned(), margin=margin) for pair in pairs]
     p = max(test.p for test in tests)
     words = [f"{pair.name} {test.mean_difference:+.4f}" for pair, test in zip(pairs, tests, strict=True)]
@@ -149,6 +159,7 @@ def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
 
 def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
     """Ours lower by less than the margin in every pair: one-sided paired t-tests; p is the largest."""
+    check_some(pairs)
     shifted = [paired_t_test([a + margin for a in ours], theirs) for ours, theirs in (pair.aligned() for pair in pairs)]
     ps = [test.p / 2 if test.mean_difference > 0 else 1 - test.p / 2 for test in shifted]
     words = [f"{pair.name} {test.mean_difference - margin:+.4f}" for pair, test in zip(pairs, shifted, strict=True)]
@@ -157,6 +168,7 @@ def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
 
 def ordered(names_and_means: Sequence[tuple[str, float, float]]) -> Verdict:
     """Each first mean above the second: no test, for claims about cells with too few values for one."""
+    check_some(names_and_means)
     words = [f"{name} {high:.4f} over {low:.4f}" for name, high, low in names_and_means]
     return Verdict(all(high > low for _, high, low in names_and_means), None, f"Means: {'; '.join(words)}.")
 

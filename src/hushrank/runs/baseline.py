@@ -29,8 +29,7 @@ class Baseline(Simulation):
     tell: Callable[[str], None] = lambda _: None
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
-        del options
-        return train_baseline(self.recipe.recipe, self.setting, tell=self.tell)
+        return train_baseline(self.recipe.recipe, self.setting, n_threads=options.workers, tell=self.tell)
 
 
 def prepare_baseline(recipe: Recipe, tell: Callable[[str], None], start: Path | None) -> Baseline:
@@ -38,22 +37,24 @@ def prepare_baseline(recipe: Recipe, tell: Callable[[str], None], start: Path | 
 
 
 def train_baseline(
-    name: str, setting: Setting, *, tell: Callable[[str], None] = lambda _: None
+    name: str, setting: Setting, *, n_threads: int | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[list[CellResult], str]:
     """One ranker per fold; every user meets the same one, because labels know no users."""
     results = []
     for fold in setting.dataset.folds:
         tell(f"fold {fold.number}: {name}")
-        params, scorer = train_fold(name, fold, setting)
+        params, scorer = train_fold(name, fold, setting, n_threads=n_threads)
         results += [judge(setting, user, fold, params, scorer) for user in setting.users]
     order = [name for name, _ in setting.users]
     return sorted(results, key=lambda result: (order.index(result.user), result.fold)), "cpu"
 
 
-def train_fold(name: str, fold: Fold, setting: Setting) -> tuple[Array, Callable[[Array], Array]]:
+def train_fold(
+    name: str, fold: Fold, setting: Setting, *, n_threads: int | None = None
+) -> tuple[Array, Callable[[Array], Array]]:
     """The parameters of a linear ranker (none for trees), and how documents are scored."""
     if name == "lambdamart":
-        return np.zeros(0, np.float32), lambdamart(fold.train, fold.vali, seed=setting.seed)
+        return np.zeros(0, np.float32), lambdamart(fold.train, fold.vali, seed=setting.seed, n_threads=n_threads)
     params = mse_ranker(fold.train) if name == "mse" else ranking_svm(fold.train)
     return params, lambda features: setting.method.ranker.score(params, features)
 

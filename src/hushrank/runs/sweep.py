@@ -129,10 +129,12 @@ Values = Mapping[str, list[Json]]  # {metric: [{"fold", "repeat", "value"}]}
 
 
 def metric_values(result: JsonObject) -> dict[str, Values]:
-    """{user: {metric: values}} of a run's JSON."""
+    """{user: {metric: values}} of a run's JSON; what is trained on labels has no online quality."""
     clicks, metrics = result["recipe"]["clicks"], result["metrics"]
     by_user = {clicks: metrics} if isinstance(clicks, str) else metrics
-    return {user: {name: named[name]["values"] for name in _METRICS} for user, named in by_user.items()}
+    return {
+        user: {name: named[name]["values"] for name in _METRICS if name in named} for user, named in by_user.items()
+    }
 
 
 def shorten(named: Values) -> Json:
@@ -164,8 +166,8 @@ def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> Json:
         vali, test = (mean_in(known[best][name], [fold]) for name in ("vali/nDCG@10", "offline/nDCG@10"))
         chosen.append({"fold": fold, "label": best, "vali": vali, "test": test})
         for name in _METRICS:
-            metrics[name] += [row for row in known[best][name] if row["fold"] == fold]
-    return {"folds": chosen, **{name: spread(values) for name, values in metrics.items()}}
+            metrics[name] += [row for row in known[best].get(name, ()) if row["fold"] == fold]
+    return {"folds": chosen, **{name: spread(values) for name, values in metrics.items() if values}}
 
 
 def mean_in(values: list[Json], folds: list[int]) -> float:

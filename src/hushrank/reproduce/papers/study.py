@@ -16,6 +16,7 @@ from hushrank.reproduce.verdicts import (
     ONLINE,
     Cell,
     Finished,
+    NotJudged,
     Pair,
     Trials,
     Values,
@@ -99,6 +100,8 @@ def two_layer_below_linear_on_large(outcome: Trials) -> Verdict:
 def spread_within_folds(values: Values) -> float:
     """How much repeats differ, the folds' own levels apart."""
     folds = {fold for fold, _ in values}
+    if len(values) < 2 * len(folds):
+        raise NotJudged("One training per fold has no spread: it needs two repeats or more.")
     return fmean(stdev([v for (f, _), v in values.items() if f == fold]) for fold in folds)
 
 
