@@ -76,6 +76,8 @@ def run(
             engine=engine,
             workers=workers,
             tell=progress or (lambda _: None),
+            say=progress or (lambda _: None),
+            note=(lambda _: None) if progress is None else (lambda notice: progress(notice.line)),
             report=(lambda _: None) if progress is None else (lambda news: progress(describe_news(news))),
         )
         found = read_run(run_recipe(chosen, options).directory)

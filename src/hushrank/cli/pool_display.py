@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hushrank.cli.progress import describe_seconds
-
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
@@ -67,6 +65,8 @@ class PoolDisplay:
 
     def summary(self) -> str:
         """`12 of 60 finished, 1 failed, 3 min left`"""
+        from hushrank.reports.wording import estimate_text
+
         over = [step for step in self._steps.values() if step.is_over]
         failed = sum(step.error is not None for step in over)
         words = [f"{len(over) - failed} of {len(self._labels)} finished"]
@@ -74,7 +74,7 @@ class PoolDisplay:
         done = sum(1.0 if step.is_over else step.share for step in self._steps.values()) - self._done_before
         left = len(self._labels) - self._done_before - done
         if done > 0.05 and left > 0:
-            words.append(f"{describe_seconds((time.monotonic() - self._began) * left / done)} left")
+            words.append(f"{estimate_text((time.monotonic() - self._began) * left / done)} left")
         return ", ".join(words)
 
     def render(self) -> Table:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from hushrank.engine.simulate import News
+    from hushrank.types import Notice
 
 _LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
 
@@ -48,6 +49,23 @@ class ProgressDisplay:
         elif not self._quiet:
             print(f"{self._title}: {sentence}", file=sys.stderr)
 
+    def say(self, line: str) -> None:
+        """A line that stays; none with --quiet."""
+        if not self._quiet:
+            self._print(line)
+
+    def note(self, notice: Notice) -> None:
+        """What was noticed; with --quiet only warnings."""
+        if not self._quiet or notice.kind == "warning":
+            self._print(notice.line)
+
+    def _print(self, line: str) -> None:
+        text = f"{self._title}: {line}"
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr)
+
     def report(self, news: News) -> None:
         with self._lock:
             self._news[news.batch] = news
@@ -62,6 +80,8 @@ class ProgressDisplay:
 
     def _describe(self, n_batches: int, share: float) -> str:
         """Rates count from the first batch's first step, so that compilation does not spoil them."""
+        from hushrank.reports.wording import estimate_text
+
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
         quality = f"nDCG@10 {sum(n.test for n in self._news.values()) / len(self._news):.3f}"
@@ -69,7 +89,7 @@ class ProgressDisplay:
             self._base = (time.monotonic(), searches, gained) if gained > 0 else None
             return quality if gained > 0 else "compiling"
         elapsed = max(time.monotonic() - self._base[0], 1e-3)
-        left = describe_seconds(elapsed * (1 - share) / max(gained - self._base[2], 1e-9))
+        left = estimate_text(elapsed * (1 - share) / max(gained - self._base[2], 1e-9))
         rate = f"{(searches - self._base[1]) / elapsed:,.0f} interactions/s"
         return ", ".join([rate, *([f"{left} left"] if share < 1 else []), quality])
 
@@ -83,11 +103,3 @@ def make_bar() -> Progress:
     detail = TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=12), TaskProgressColumn(), detail)
     return Progress(*columns, console=Console(stderr=True), expand=True)
-
-
-def describe_seconds(seconds: float) -> str:
-    """`45 s`, `3 min`, `2 h 10 min`"""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -36,4 +36,4 @@ def report(
         results = [read_json(run / "result.json") for run in runs]
         print_json({"report": str(place), "runs": results, "comparison": describe_comparison(summaries)})
     else:
-        print_runs(runs, report=place, quiet=quiet)
+        print_runs(runs, report=place, quiet=quiet, is_new=False)

@@ -9,8 +9,9 @@ from hushrank.data.catalog import CATALOG, CatalogEntry, explain_getting, split_
 from hushrank.data.layout import ROLES, FoldSource, find_folds
 from hushrank.data.letor import read_letor
 from hushrank.data.load import check_catalogue_name, load_dataset, resolve_directory
+from hushrank.data.notices import FeatureRanges, join_ranges, measure_ranges, notice_dataset, notice_features
 from hushrank.data.shapes import SHAPES
-from hushrank.types import QuerySet
+from hushrank.types import Notice, QuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Checked:
     compared_with: str | None  # the catalogue name whose counts were compared
     problems: tuple[str, ...]  # what is wrong
     notes: tuple[str, ...]  # what is worth knowing but wrong at most in the catalogue
+    notices: tuple[Notice, ...] = ()  # what training on it as it is would suffer from
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class _Counts:
     n_documents: int
     n_features: int
     n_grades: int
+    ranges: FeatureRanges
 
 
 def check_files(name_or_dir: str, *, known_as: str | None = None) -> Checked:
@@ -38,23 +41,28 @@ def check_files(name_or_dir: str, *, known_as: str | None = None) -> Checked:
     if known_as is not None:
         check_catalogue_name(known_as)
     if name_or_dir.partition(":")[0] in SHAPES:
-        load_dataset(name_or_dir)
-        return Checked(None, (), ())
-    directory = _find_directory(name_or_dir, known_as)
+        return Checked(None, (), (), tuple(notice_dataset(load_dataset(name_or_dir))))
+    directory, normalise = _find_directory(name_or_dir, known_as)
     name = next((n for n in (known_as, name_or_dir, directory.resolve().name) if n and n.lower() in CATALOG), None)
     folds = find_folds(directory)
     counts, problems = _read_all(folds)
-    if problems or name is None:
+    if problems:
         return Checked(name and name.lower(), tuple(problems), ())
+    ranges = join_ranges(count.ranges for count in counts.values())
+    # Why with none: values after a normalisation are not known here, and need none of this advice
+    notices = tuple(notice_features(ranges, normalise=normalise)) if normalise == "none" else ()
+    if name is None:
+        return Checked(None, (), (), notices)
     wrong, notes = _compare(folds, counts, CATALOG[name.lower()])
-    return Checked(name.lower(), tuple(wrong), tuple(notes))
+    return Checked(name.lower(), tuple(wrong), tuple(notes), notices)
 
 
-def _find_directory(name_or_dir: str, known_as: str | None) -> Path:
+def _find_directory(name_or_dir: str, known_as: str | None) -> tuple[Path, str]:
+    """The directory, and the normalisation that a run would apply to it."""
     if known_as is not None and name_or_dir.lower() not in CATALOG and not Path(name_or_dir).exists():
         how = explain_getting(known_as.lower(), where=name_or_dir)
         raise FileNotFoundError(f"{name_or_dir} does not exist. {how}")
-    return resolve_directory(name_or_dir)[0]
+    return resolve_directory(name_or_dir)
 
 
 def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, _Counts], list[str]]:
@@ -70,7 +78,8 @@ def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, _Counts], list[str]]:
 
 
 def _count(queries: QuerySet) -> _Counts:
-    return _Counts(queries.n_queries, queries.n_documents, queries.n_features, 1 + int(queries.grades.max()))
+    n_grades = 1 + int(queries.grades.max())
+    return _Counts(queries.n_queries, queries.n_documents, queries.n_features, n_grades, measure_ranges([queries]))
 
 
 def _compare(folds: list[FoldSource], counts: dict[Path, _Counts], entry: CatalogEntry) -> tuple[list[str], list[str]]:

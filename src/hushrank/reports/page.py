@@ -17,6 +17,7 @@ from hushrank.reports.sections import (
     privacy_section,
     recipe_section,
     result_sections,
+    warning_section,
 )
 from hushrank.reports.shell import render_page, write_page
 from hushrank.reports.summary import RunSummary
@@ -35,6 +36,7 @@ def render_report(runs: Sequence[RunSummary], *, references: Sequence[PublishedV
     labels, footing = run_labels(runs), find_footing(runs)
     sections = (
         budget_section(runs, labels),
+        warning_section(runs, labels),
         result_sections(runs, labels, footing),
         curve_section(runs, labels, references=references),
         difference_section(runs, labels),

@@ -14,7 +14,7 @@ from hushrank.reports.differences import compare_with_first
 from hushrank.reports.markup import TableCell, aside, csv_link, definition_list, disclosure, paragraph, section, table
 from hushrank.reports.shell import keep_powers_whole
 from hushrank.reports.side_by_side import side_by_side
-from hushrank.reports.summary import Metric, RunSummary
+from hushrank.reports.summary import Metric, RunSummary, RunWarning
 from hushrank.reports.wording import (
     METRICS,
     OFFLINE,
@@ -44,6 +44,18 @@ def budget_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     said = [paragraph(text) for text in sentences]
     note = paragraph("Of one training: a user, a fold, a repeat.", style="note")
     return section("Budgets", *said, table(columns, cells, label="Budgets", has_tools=True), note)
+
+
+def warning_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """What was noticed in each run, warnings first; runs in which that is the same share a line."""
+    by_warning: dict[RunWarning, list[str]] = {}
+    for run, label in zip(runs, labels, strict=True):
+        for warning in run.warnings:
+            by_warning.setdefault(warning, []).append(label)
+    found = sorted(by_warning.items(), key=lambda pair: pair[0].kind != "warning")
+    whose = {warning: f" ({some_of(names)})" if len(runs) > 1 else "" for warning, names in found}
+    lines = [paragraph(f"{warning.kind.capitalize()}{whose[warning]}: {warning.text}") for warning, _ in found]
+    return section("Warnings and notes", aside(*lines)) if lines else ""
 
 
 def result_sections(runs: Sequence[RunSummary], labels: Sequence[str], footing: Footing | None) -> str:

@@ -124,6 +124,12 @@ def result_rows(runs: Sequence[RunSummary], *, names: Sequence[str] = _SUMS) -> 
     ]
 
 
+def warning_lines(runs: Sequence[RunSummary]) -> list[str]:
+    """What was noticed in each run, one line each."""
+    labels = run_labels(runs)
+    return [f"{label}: {one.kind}: {one.text}" for run, label in zip(runs, labels, strict=True) for one in run.warnings]
+
+
 def _result_columns(names: Sequence[str]) -> list[Column]:
     measures = [Column(_MEASURES[name], is_number=True) for name in names]
     return [Column("run"), Column("user"), *measures, Column("over")]

@@ -104,6 +104,14 @@ def count_text(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def estimate_text(seconds: float) -> str:
+    """A time that is not known exactly: `45 s`, `3 min`, `2 h 10 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def metric_text(name: str) -> str:
     """A metric as people call it: `test nDCG@10` for `offline/nDCG@10`."""
     return METRICS.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
