@@ -57,7 +57,7 @@ COLUMNS = {
     "searches": "searches",
     "messages": "messages sent",
 }  # of a table of budgets
-COMPARED = "compared after"  # a last column, of runs of unequal length
+LOOK = "compared after"  # a last column, of runs of unequal length
 
 
 def read_budget(run: RunSummary) -> TrainingBudget:
@@ -123,7 +123,7 @@ def tabulate_budgets(runs: Sequence[RunSummary]) -> tuple[list[str], list[list[f
     if footing is None:
         return [*COLUMNS.values()], rows
     compared = [None if budget.searches == 0 else look for budget, look in zip(budgets, footing.looks, strict=True)]
-    return [*COLUMNS.values(), COMPARED], [[*row, look] for row, look in zip(rows, compared, strict=True)]
+    return [*COLUMNS.values(), LOOK], [[*row, look] for row, look in zip(rows, compared, strict=True)]
 
 
 def refuse_sums(first: RunSummary, run: RunSummary) -> str:

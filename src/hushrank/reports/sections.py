@@ -16,7 +16,7 @@ from hushrank.reports.shell import keep_powers_whole
 from hushrank.reports.side_by_side import side_by_side
 from hushrank.reports.summary import Metric, RunSummary, RunWarning
 from hushrank.reports.wording import (
-    METRICS,
+    COMPARED,
     OFFLINE,
     ONLINE,
     PER_SEARCH,
@@ -79,7 +79,7 @@ def result_section(runs: Sequence[RunSummary], labels: Sequence[str], *, title: 
     counts = [n_values_text(named.get(OFFLINE) or next(iter(named.values()), None)) for _, _, named in rows]
     return section(
         title,
-        _metric_table(rows, tuple(METRICS.items()), counts, label=title),
+        _metric_table(rows, tuple(COMPARED.items()), counts, label=title),
         paragraph(_metric_note(runs, rows), style="note"),
         _other_measures(rows, counts),
         _result_csv(rows),
@@ -212,7 +212,7 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
 
 
 def _other_measures(rows: _Rows, counts: Sequence[str]) -> str:
-    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in METRICS)
+    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in COMPARED)
     if not others:
         return ""
     columns = [(name, name.replace("offline/", "")) for name in others]

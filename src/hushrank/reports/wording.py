@@ -12,12 +12,8 @@ from hushrank.reports.summary import Metric, RunSummary
 
 OFFLINE, VALI, ONLINE = "offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10"
 PER_SEARCH = "online/nDCG@10 per search"  # the mean over searches, where a sum over rounds would compare lengths
-METRICS = {
-    OFFLINE: "test nDCG@10",
-    VALI: "validation nDCG@10",
-    ONLINE: "online nDCG@10",
-    PER_SEARCH: "online nDCG@10 per search",
-}  # what people call them
+METRICS = {OFFLINE: "test nDCG@10", VALI: "validation nDCG@10", ONLINE: "online nDCG@10"}  # what people call them
+COMPARED = {**METRICS, PER_SEARCH: "online nDCG@10 per search"}  # of runs that may be of unequal length
 _NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
 
 
@@ -114,7 +110,7 @@ def estimate_text(seconds: float) -> str:
 
 def metric_text(name: str) -> str:
     """A metric as people call it: `test nDCG@10` for `offline/nDCG@10`."""
-    return METRICS.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
+    return COMPARED.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
 
 
 def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
