@@ -134,6 +134,19 @@ def test_a_run_without_a_curve_is_named_instead_of_compared(unequal: list[RunSum
     assert "without curves" in text_of(render_report([replace(unequal[0], curve=()), blind]))
 
 
+def test_a_run_whose_first_look_came_later_is_named_instead_of_compared(tmp_path: Path) -> None:
+    one: dict[str, Any] = {"clicks": "perfect", "n_folds": 1, "n_repeats": 1}
+    long = from_directory(make_run(tmp_path / "long", rounds=3, searches=900, **one))
+    short = from_directory(make_run(tmp_path / "short", rounds=2, searches=100, **one))
+    long, short = curve(long, {0: (0.1, 0), 900: (0.9, 0.9)}), curve(short, {0: (0.1, 0), 100: (0.2, 0.4)})
+    footing = find_footing([long, short])
+    assert footing is not None and footing.looks == (None, 100) and footing.runs[0].metrics == {"perfect": {}}
+    assert "first look came later in long: it is not compared" in explain_budgets([long, short], ["long", "short"])[-1]
+    _, refused = judge_differences([long, short], ["long", "short"])
+    assert refused[0].reason == "The first run has no such measure up to there."
+    assert "long perfect –" in text_of(render_report([long, short]))
+
+
 def test_a_report_of_several_runs_lies_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert default_page([Path("runs/a"), Path("runs/b")]) == Path("runs/report.html")

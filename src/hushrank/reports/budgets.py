@@ -47,7 +47,7 @@ class Footing:
 
     searches: int  # at which they are compared: the most that every training of every run has made
     runs: tuple[RunSummary, ...]  # the same, with what was measured up to there as their metrics
-    looks: tuple[int | None, ...]  # [n_runs] the searches at which each was looked at; None: it has no curve
+    looks: tuple[int | None, ...]  # [n_runs] the searches at which each was looked at; None: at none up to there
 
 
 COLUMNS = {
@@ -164,7 +164,12 @@ def _cut(run: RunSummary, searches: int) -> tuple[RunSummary, int | None]:
         for name, value in _measure_start(measured).items():
             metrics.setdefault(click, {}).setdefault(name, []).append(Value(fold, repeat, value))
     spread = {click: {name: _spread(values) for name, values in named.items()} for click, named in metrics.items()}
-    look = int(max(found.interactions for found in before)) if before else None
+    look = int(max((found.interactions for found in before), default=0))
+    is_untrained = (
+        look == 0 and _shortest(run) > 0
+    )  # Why: a ranker before its first search says nothing of its training
+    if is_untrained or not before:
+        return replace(run, metrics={click: {} for click in run.metrics}), None
     return replace(run, metrics=spread), look
 
 
@@ -199,12 +204,17 @@ def _explain_looks(footing: Footing, labels: Sequence[str]) -> list[str]:
         for label, look, run in pairs
         if look is not None and look != footing.searches and read_budget(run).searches != 0
     ]
-    blind = [label for label, look, _ in pairs if look is None]
+    blind = [label for label, look, run in pairs if look is None and not run.curve]
+    late = [label for label, look, run in pairs if look is None and run.curve]
     said = []
     if early:
         said.append(
             f"No look was taken just there in {count_text(len(early), 'run')}; the last one before counts: "
             f"{some_of(early)}."
+        )
+    if late:
+        said.append(
+            f"The first look came later in {some_of(late)}: it is not compared. Run it again with a smaller eval_every."
         )
     if blind:
         said.append(

@@ -123,7 +123,7 @@ def _describe(difference: Difference) -> Json:
 
 def _explain(first: str, n: int, measures: Sequence[str]) -> str:
     tests = "one test" if n == 1 else f"all {count_text(n, 'test')} of this page"
-    online = "online per search, at equal numbers of searches" if PER_SEARCH in measures else "online"
+    online = "online per search, at the looks named under Budgets" if PER_SEARCH in measures else "online"
     return (
         f"nDCG@10 on test queries and {online}, against {first}, fold by fold and repeat by repeat: two-tailed paired "
         f"t-test, p corrected for {tests} (Bonferroni). Validation is not tested, since it serves to choose settings. "
@@ -134,7 +134,11 @@ def _explain(first: str, n: int, measures: Sequence[str]) -> str:
 def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metric: str) -> Difference:
     ours, theirs = run.metrics[click][metric], first.metrics.get(click, {}).get(metric)
     if theirs is None:
-        return Difference(label, click, metric, None, "The first run does not have this user.")
+        is_there = click in first.metrics
+        reason = (
+            "The first run has no such measure up to there." if is_there else "The first run does not have this user."
+        )
+        return Difference(label, click, metric, None, reason)
     ours_by = {(v.fold, v.repeat): v.value for v in ours.values}
     theirs_by = {(v.fold, v.repeat): v.value for v in theirs.values}
     if run.data.get("fingerprint") != first.data.get("fingerprint"):
