@@ -84,7 +84,7 @@ def test_check_warns_about_a_directory_of_raw_features(write: Write) -> None:
     done = CliRunner().invoke(app, ["data", "check", str(path.parent)])
     assert done.exit_code == 0 and "no problems" in done.output
     assert (
-        "\nwarning: Features have very different scales" in done.output and "\nnote: 1 of 3 feature has" in done.output
+        "\nwarning: Features have very different scales" in done.output and "\nnote: 1 of 3 features has" in done.output
     )
     listed = json.loads(CliRunner().invoke(app, ["data", "check", str(path.parent), "--json"]).stdout)["warnings"]
     assert [one["name"] for one in listed] == ["scales", "constant-features"]

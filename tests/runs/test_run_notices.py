@@ -27,11 +27,11 @@ from hushrank.types import Array, Notice, QuerySet
 DEAF = {"deaf": {"click": [0.0, 0.0, 0.0], "stop": [0.0, 0.0, 0.0]}}  # clicks on nothing
 
 
-def small_run(out: Path, **changes: Any) -> tuple[Run, list[Notice]]:
+def small_run(out: Path, *, recipe: str = "fpdgd", **changes: Any) -> tuple[Run, list[Notice]]:
     """A finished run, and what was said about it."""
     heard: list[Notice] = []
     small = {"data": "tiny", "folds": [1], "n_clients": 5, "rounds": 4, **changes}
-    return run_recipe(change_recipe(NAMED["fpdgd"], small), RunOptions(out=out, note=heard.append)), heard
+    return run_recipe(change_recipe(NAMED[recipe], small), RunOptions(out=out, note=heard.append)), heard
 
 
 def queries_of(*lengths: int) -> QuerySet:
@@ -69,8 +69,8 @@ def test_an_old_run_without_warnings_and_engine_still_reads(tmp_path: Path) -> N
 def test_scores_that_leave_nothing_to_sample_are_named(tmp_path: Path) -> None:
     _, heard = small_run(tmp_path / "r", learning_rate=1e6)
     assert "fixed-lists" in [notice.name for notice in heard]
-    _, heard = small_run(tmp_path / "es", learning_rate=0.1, rounds=2)
-    assert heard == []
+    _, heard = small_run(tmp_path / "es", recipe="foltr-es", server_rate=1e6)  # whose lists are sorted, not sampled
+    assert "fixed-lists" not in [notice.name for notice in heard]
 
 
 def test_a_list_is_fixed_when_its_first_place_is_as_good_as_certain() -> None:

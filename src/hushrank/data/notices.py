@@ -69,6 +69,6 @@ def _notice_constants(span: Array) -> list[Notice]:
         return []
     more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
     names = ", ".join(str(place) for place in places[:_NAMED])
-    are = "feature has" if len(places) == 1 else "features have"
+    are = "features has" if len(places) == 1 else "features have"
     sentence = f"{len(places)} of {len(span)} {are} the same value in every document ({names}{more})."
     return [Notice("constant-features", sentence, "They do no harm and teach nothing.", kind="note")]
