@@ -126,6 +126,7 @@ def test_evaluate_measures_a_run_on_its_own_and_on_loaded_data(found: RunResult)
 
 def test_report_writes_one_page_about_several_runs(found: RunResult, tmp_path: Path) -> None:
     assert hushrank.report(found) == found.directory / "report.html"
+    assert hushrank.report(found, found.directory) == found.directory.parent / "report.html"  # beside them
     page = hushrank.report(found, found.directory, path=tmp_path / "pages" / "both.html")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     with pytest.raises(ValueError, match="report needs one or more runs"):

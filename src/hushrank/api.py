@@ -23,7 +23,7 @@ from hushrank.learners.named import register_learner
 from hushrank.recipes.files import find_recipe
 from hushrank.recipes.grid import Grid, expand, find_grid, vary_grid
 from hushrank.recipes.recipe import Recipe, change_recipe
-from hushrank.reports.page import write_report
+from hushrank.reports.page import default_page, write_report
 from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import default_directory
 from hushrank.runs.pool import PoolOptions, Step
@@ -76,6 +76,8 @@ def run(
             engine=engine,
             workers=workers,
             tell=progress or (lambda _: None),
+            say=progress or (lambda _: None),
+            note=(lambda _: None) if progress is None else (lambda notice: progress(notice.line)),
             report=(lambda _: None) if progress is None else (lambda news: progress(describe_news(news))),
         )
         found = read_run(run_recipe(chosen, options).directory)
@@ -162,17 +164,13 @@ def report(*runs: RunResult | Place, path: Place | None = None) -> Path:
     """Write one self-contained HTML page about finished runs and return its path.
 
     The first run is what the others are compared with. By default the page is report.html in the run's directory, and
-    runs/report.html for several.
+    for several in the nearest directory that holds them all.
     """
     if not runs:
         raise ValueError("report needs one or more runs: give results of hushrank.run or directories of finished runs.")
     places = [place_of(each) for each in runs]
-    default = places[0] / "report.html" if len(places) == 1 else Path("runs/report.html")
-    page = default if path is None else Path(path)
-    summaries = [from_directory(place) for place in places]
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_report(summaries, page)
-    return page
+    page = default_page(places) if path is None else Path(path)
+    return write_report([from_directory(place) for place in places], page)
 
 
 def learner(name: str, /) -> Callable[[_Gradient], _Gradient]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,19 @@ class Dataset:
     def n_grades(self) -> int:
         """One more than the highest grade anywhere in the set."""
         return 1 + max(int(s.grades.max()) for f in self.folds for s in (f.train, f.vali, f.test))
+
+
+class Notice(NamedTuple):
+    """Something about data or a run that its owner should know. It holds counts and settings, no query or click."""
+
+    name: str  # short, for scripts
+    sentence: str  # what was found
+    advice: str  # what to do
+    kind: str = "warning"  # or note: worth knowing, nothing to do
+
+    @property
+    def line(self) -> str:
+        return f"{self.kind}: {self.sentence} {self.advice}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ def make_run(
     n_repeats: int = 2,
     n_evaluations: int = 20,
     top: float = 0.70,
+    searches: int = 400_000,
     privacy: str | None = "The server sees each client's update as it is: no guarantee.",
     **settings: Any,
 ) -> Path:
@@ -42,7 +43,7 @@ def make_run(
     metrics = {click: _metrics([row for row in curve if row["click"] == click], last) for click in names}
     result = {
         "format": 1, "recipe": full, "seed": 1, "device": "cpu", "wall_s": 192.4, "cpu_s": 371.0,
-        "n_interactions": 400_000 * n_folds * n_repeats * len(names),
+        "n_interactions": searches * n_folds * n_repeats * len(names),
         "metrics": metrics[names[0]] if isinstance(clicks, str) else metrics,
         "data": {"name": "mq2008-like", "normalise": "query-minmax", "fingerprint": "ab12", "n_queries_skipped": 220},
         "bytes_per_client_round": 184, "privacy": privacy,

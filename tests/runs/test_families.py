@@ -13,9 +13,10 @@ import pytest
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.files import Json
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
+from hushrank.runs.experiment import RunPlacement
 from hushrank.runs.families import FAMILIES
 from hushrank.runs.run import RunOptions, run_recipe
-from hushrank.types import NamedArrays
+from hushrank.types import NamedArrays, Notice
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,18 @@ class Personalised:
     recipe: Recipe
     identity: str = "histories"
 
-    def check(self, options: Options) -> str:
+    def check(self, options: Options) -> RunPlacement:
         del options
-        return "cpu"
+        return RunPlacement("cpu", "histories", "there is no other")
+
+    def estimate(self, placed: RunPlacement) -> None:
+        del placed
+
+    def foresee(self) -> list[Notice]:
+        return [Notice("short", "Histories are short.", "Wait.")]
+
+    def review(self, results: list[CellResult]) -> list[Notice]:
+        return [Notice("few", f"There was {len(results)} training.", "Repeat it.")]
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         (done,) = drive_tasks([Histories(self.recipe.rounds)], options, workers=1)
@@ -79,6 +89,9 @@ def test_another_family_runs_stops_resumes_and_is_reported(tmp_path: Path, monke
     curve = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     maps = [row["value"] for row in curve if row["name"] == "offline/MAP"]
     assert maps == [0.0, 0.02, 0.04, 0.06, 0.07]  # after rounds 0, 2, 4, 6 and 7
+    assert [one["name"] for one in done["warnings"]] == ["short", "few"]
+    assert "Histories are short. Wait." in (out / "report.html").read_text()
+    assert json.loads((out / "environment.json").read_text())["engine"] == "histories"
     assert "report.html" in {path.name for path in out.iterdir()}
     again = run_recipe(recipe, RunOptions(out=out, resume=True)).result
     assert again["metrics"] == done["metrics"]

@@ -85,19 +85,24 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read every file and report the first problem of each, and every count that is not as published."""
+    """Read every file: the first problem of each, counts that are not as published, features that need care."""
     from hushrank.data.check import check_files
 
     found = check_files(source, known_as=known_as)
     if as_json:
-        lists = {"problems": list(found.problems), "notes": list(found.notes)}
+        lists = {
+            "problems": list(found.problems),
+            "notes": list(found.notes),
+            "warnings": [notice._asdict() for notice in found.notices],
+        }
         print(json.dumps({"source": source, "as": found.compared_with, **lists}))
     else:
         good = f"{source}: no problems."
         if found.compared_with is not None:
             but = ", but for these notes:" if found.notes else "."
             good = f"{source}: no problems; the counts are those of {found.compared_with}{but}"
-        print("\n".join([*(found.problems or [good]), *(f"note: {note}" for note in found.notes)]))
+        notices = [notice.line for notice in found.notices]
+        print("\n".join([*(found.problems or [good]), *(f"note: {note}" for note in found.notes), *notices]))
     if found.problems:
         raise typer.Exit(1)
 

@@ -22,14 +22,19 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value))
 
 
-def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False) -> None:
-    """The result table of finished runs, then where their report is and what to try next."""
+def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False, is_new: bool = True) -> None:
+    """The result table of finished runs, then where their report is and what to try next.
+
+    Of runs that are not new, what was noticed is said again.
+    """
     from hushrank.reports.summary import from_directory
-    from hushrank.reports.terminal import result_table, result_text
+    from hushrank.reports.terminal import result_table, result_text, warning_lines
 
     runs = [from_directory(directory) for directory in directories]
     print_table(result_table(runs), result_text(runs))
     if not quiet:
+        for line in [] if is_new else warning_lines(runs):
+            typer.echo(line, err=True)
         also = f"; compare with others: hushrank report {directories[0]} OTHER" if len(directories) == 1 else ""
         typer.echo(f"Report: {report}{also}", err=True)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from hushrank.engine.simulate import News
+    from hushrank.types import Notice
 
 LINE_SECONDS = 10.0  # Why: often enough to see that it lives, seldom enough for a log
 
@@ -47,6 +48,23 @@ class ProgressDisplay:
             self._bar.update(self._task, detail=sentence)
         elif not self._quiet:
             print(f"{self._title}: {sentence}", file=sys.stderr)
+
+    def say(self, line: str) -> None:
+        """A line that stays; none with --quiet."""
+        if not self._quiet:
+            self._print(line)
+
+    def note(self, notice: Notice) -> None:
+        """What was noticed; with --quiet only warnings."""
+        if not self._quiet or notice.kind == "warning":
+            self._print(notice.line)
+
+    def _print(self, line: str) -> None:
+        text = f"{self._title}: {line}"
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr)
 
     def report(self, news: News) -> None:
         with self._lock:

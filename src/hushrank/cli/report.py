@@ -17,23 +17,23 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="The HTML file; default report.html in the run, or runs/report.html for several."),
+        typer.Option(help="The HTML file; default report.html in the run, or beside several."),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the runs' results as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table.")] = False,
 ) -> None:
     """Compare finished runs: a table here, and one self-contained HTML page with curves."""
     from hushrank.cli.output import print_json, print_runs
-    from hushrank.reports.page import write_report
+    from hushrank.files import read_json
+    from hushrank.reports.comparison import describe_comparison
+    from hushrank.reports.page import default_page, write_report
     from hushrank.reports.summary import from_directory
 
-    place = out or (runs[0] / "report.html" if len(runs) == 1 else Path("runs/report.html"))
+    place = out or default_page(runs)
     summaries = [from_directory(run) for run in runs]
-    place.parent.mkdir(parents=True, exist_ok=True)
     write_report(summaries, place)
     if json_:
-        import json
-
-        print_json({"report": str(place), "runs": [json.loads((run / "result.json").read_text()) for run in runs]})
+        results = [read_json(run / "result.json") for run in runs]
+        print_json({"report": str(place), "runs": results, "comparison": describe_comparison(summaries)})
     else:
-        print_runs(runs, report=place, quiet=quiet)
+        print_runs(runs, report=place, quiet=quiet, is_new=False)

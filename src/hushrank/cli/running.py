@@ -22,7 +22,9 @@ def run_visibly(recipe: Recipe, options: RunOptions, *, quiet: bool, title: str 
     options = replace(options, out=options.out or default_directory(recipe))
     with ProgressDisplay(title or recipe.recipe, quiet=quiet) as display:
         try:
-            return run_recipe(recipe, replace(options, tell=display.tell, report=display.report))
+            return run_recipe(
+                recipe, replace(options, tell=display.tell, say=display.say, note=display.note, report=display.report)
+            )
         except KeyboardInterrupt:
             print(
                 f"stopped; what was done is saved. Continue with: hushrank run --resume --out {options.out}",

@@ -9,8 +9,10 @@ from hushrank.data.catalog import CATALOG, CatalogEntry, explain_getting, split_
 from hushrank.data.layout import FoldSource, find_folds
 from hushrank.data.letor import read_letor
 from hushrank.data.load import check_catalogue_name, load_dataset, resolve_directory
+from hushrank.data.notices import FeatureRanges, join_ranges, measure_ranges, notice_dataset, notice_features
 from hushrank.data.recognise import Counts, add_counts, count_rows, find_similar, name_directory, whole_files
 from hushrank.data.shapes import SHAPES
+from hushrank.types import Notice
 
 NO_SET = "none"  # `--as` that compares with nothing
 _PLURALS = {"query": "queries"}
@@ -23,6 +25,7 @@ class Checked:
     compared_with: str | None  # the catalogue name whose counts were compared
     problems: tuple[str, ...]  # what is wrong
     notes: tuple[str, ...]  # what is worth knowing but wrong at most in the catalogue
+    notices: tuple[Notice, ...] = ()  # what training on it as it is would suffer from
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +52,48 @@ def check_files(name_or_dir: str, *, known_as: str | None = None) -> Checked:
     if known_as not in (None, NO_SET):
         check_catalogue_name(known_as)
     if name_or_dir.partition(":")[0] in SHAPES:
-        load_dataset(name_or_dir)
-        return Checked(None, (), ())
-    directory = _find_directory(name_or_dir, known_as)
+        return Checked(None, (), (), tuple(notice_dataset(load_dataset(name_or_dir))))
+    directory, normalise = _find_directory(name_or_dir, known_as)
     names = (name.lower() for name in (known_as, name_or_dir, name_directory(directory)) if name)
     said = None if known_as == NO_SET else next((name for name in names if name in CATALOG), None)
     folds = find_folds(directory)
-    counts, problems = _read_all(folds)
-    if problems or known_as == NO_SET:
+    counts, ranges, problems = _read_all(folds)
+    if problems:
         return Checked(said, tuple(problems), ())
-    name = said or find_similar(directory, folds, counts)
+    # Why with none: values after a normalisation are not known here, and need none of this advice
+    notices = tuple(notice_features(join_ranges(ranges), normalise=normalise)) if normalise == "none" else ()
+    name = None if known_as == NO_SET else said or find_similar(directory, folds, counts)
     if name is None:
-        return Checked(None, (), ())
+        return Checked(None, (), (), notices)
     wrong, notes = _compare(folds, counts, CATALOG[name])
     if wrong and said is None:
         notes.append(
             f"{name_or_dir} was compared with {name}, which it is like. Compare it with another set by --as NAME, with "
             f"none by --as {NO_SET}."
         )
-    return Checked(name, tuple(wrong), tuple(notes))
+    return Checked(name, tuple(wrong), tuple(notes), notices)
 
 
-def _find_directory(name_or_dir: str, known_as: str | None) -> Path:
+def _find_directory(name_or_dir: str, known_as: str | None) -> tuple[Path, str]:
+    """The directory, and the normalisation that a run would apply to it."""
     if known_as is not None and name_or_dir.lower() not in CATALOG and not Path(name_or_dir).exists():
         how = explain_getting(known_as.lower(), where=name_or_dir)
         raise FileNotFoundError(f"{name_or_dir} does not exist. {how}")
-    return resolve_directory(name_or_dir)[0]
+    return resolve_directory(name_or_dir)
 
 
-def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, Counts], list[str]]:
-    """Counts of each file; the features are let go, since all folds of a large set would not fit together."""
+def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, Counts], list[FeatureRanges], list[str]]:
+    """Counts and ranges of each file, and problems; features are let go: all folds of a large set would not fit."""
     counts: dict[Path, Counts] = {}
-    problems = []
+    ranges, problems = list[FeatureRanges](), list[str]()
     for path in dict.fromkeys(split.path for fold in folds for split in fold.splits.values()):
         try:
-            counts[path] = count_rows(read_letor(path))
+            queries = read_letor(path)
+            counts[path] = count_rows(queries)
+            ranges.append(measure_ranges([queries]))
         except (ValueError, OSError) as error:
             problems.append(str(error))
-    return counts, problems
+    return counts, ranges, problems
 
 
 def _compare(folds: list[FoldSource], counts: dict[Path, Counts], entry: CatalogEntry) -> tuple[list[str], list[str]]:

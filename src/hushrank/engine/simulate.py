@@ -14,20 +14,14 @@ import numpy as np
 
 from hushrank.engine.batch import OFFLINE, VALI, SimulationBatch, mean_params, prepare_examiners
 from hushrank.engine.checkpoint import LOOK, Progress
-from hushrank.engine.device import (
-    ENGINES,
-    choose_platform,
-    describe_platform,
-    has_numba,
-    import_jax,
-)
+from hushrank.engine.choice import EngineChoice, choose_engine
+from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.inputs import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
-from hushrank.engine.setting import Method, Setting, is_fusable, why_not_fast, why_not_plain
+from hushrank.engine.setting import Method, Setting
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.learners.named import PDGD
 from hushrank.types import Array, NamedArrays
 
 
@@ -104,7 +98,7 @@ class Preparation:
     platform: str  # cpu or gpu
     plans: tuple[Plan, ...]  # one per batch
     workers: int  # batches at once
-    engine: str  # numba, xla or plain
+    choice: EngineChoice  # numba, xla or plain, and why
 
 
 def prepare(setting: Setting, options: Options) -> Preparation:
@@ -112,7 +106,8 @@ def prepare(setting: Setting, options: Options) -> Preparation:
     platform = choose_platform(options.device)
     plans = make_plans(setting, platform=platform, n_devices=count_devices(setting.method, options, platform))
     workers = count_workers(setting, plans, options)
-    return Preparation(platform, plans, workers, name_engine(setting, options, platform))
+    choice = choose_engine(setting, wanted=options.engine, platform=platform, devices=options.devices)
+    return Preparation(platform, plans, workers, choice)
 
 
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
@@ -130,7 +125,7 @@ def simulate(setting: Setting, options: Options | None = None) -> tuple[list[Cel
 
 def run_batches(setting: Setting, prepared: Preparation, options: Options) -> list[Progress]:
     """All batches of a simulation."""
-    platform, plans, workers, engine = prepared.platform, prepared.plans, prepared.workers, prepared.engine
+    platform, plans, workers, engine = prepared.platform, prepared.plans, prepared.workers, prepared.choice.name
     make_advance = load_engine(engine, platform, threads=max(1, workers // len(plans)))
     examiners = prepare_examiners(setting)
     tasks = [SimulationBatch(setting, plan, examiners, make_advance) for plan in plans]
@@ -177,31 +172,8 @@ def _rank_name(name: str) -> tuple[bool, str]:
 
 
 def name_engine(setting: Setting, options: Options, platform: str) -> str:
-    """`numba`, the fused loop, where it can be used; `xla` where the method has a fast twin; else `plain`."""
-    if options.engine not in ENGINES:
-        raise ValueError(f"engine is {options.engine!r}, must be one of {', '.join(ENGINES)}.")
-    only_plain = why_not_fast(setting)
-    if options.engine == "plain" or (options.engine == "auto" and only_plain):
-        if reason := why_not_plain(setting.method):
-            raise ValueError(f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine.")
-        return "plain"
-    if only_plain:
-        raise ValueError(
-            f"engine={options.engine} does not do {only_plain}: leave --engine out, the plain engine does."
-        )
-    can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
-    if setting.method.learner != PDGD and not (can_fuse and has_numba() and options.engine != "xla"):
-        return name_slow_engine(setting.method.learner.name, options)
-    if options.engine == "numba" and not (can_fuse and has_numba()):
-        raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
-    return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
-
-
-def name_slow_engine(learner: str, options: Options) -> str:
-    """Of a learner that has a fused form and no other, where the fused loop cannot be used."""
-    if options.engine != "auto":
-        raise ValueError(f"engine={options.engine} does not do learner={learner}: leave --engine out.")
-    return "plain"
+    """`numba`, `xla` or `plain`; see `choice.py`."""
+    return choose_engine(setting, wanted=options.engine, platform=platform, devices=options.devices).name
 
 
 def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Setting, Plan], Advance]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hushrank.files import Json
 from hushrank.look.numbers import format_p, format_signed, spread_decimals
 from hushrank.metrics.significance import Comparison, bonferroni, paired_t_test
+from hushrank.reports.budgets import find_footing, refuse_sums
 from hushrank.reports.markup import TableCell, paragraph, table
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.wording import OFFLINE, ONLINE, click_models, count_text, metric_text, some_of
+from hushrank.reports.wording import OFFLINE, ONLINE, PER_SEARCH, click_models, count_text, metric_text, some_of
 
 LEVEL = 0.05
-TESTED = (OFFLINE, ONLINE)  # Why not validation: it serves to choose settings, so a difference there proves nothing
+TESTED = (
+    OFFLINE,
+    ONLINE,
+    PER_SEARCH,
+)  # Why not validation: it serves to choose settings, so a difference there proves nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,21 @@ class Difference:
     reason: str  # why there is no comparison
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A difference that was tested."""
+
+    difference: Difference
+    comparison: Comparison
+    adjusted: float  # p, corrected for all tests of the page
+
+    @property
+    def verdict(self) -> str:
+        if self.adjusted >= LEVEL:
+            return "no difference shown"
+        return "higher" if self.comparison.mean_difference > 0 else "lower"
+
+
 def find_differences(runs: Sequence[RunSummary], labels: Sequence[str], *, metric: str = OFFLINE) -> list[Difference]:
     """Each later run against the first, under each click model that it has."""
     return [
@@ -36,20 +57,52 @@ def find_differences(runs: Sequence[RunSummary], labels: Sequence[str], *, metri
     ]
 
 
+def judge_differences(runs: Sequence[RunSummary], labels: Sequence[str]) -> tuple[list[Judged], list[Difference]]:
+    """What was tested, and what was not: of runs of unequal length where they had searched equally often."""
+    footing = find_footing(runs)
+    compared = runs if footing is None else footing.runs
+    found = [difference for metric in TESTED for difference in find_differences(compared, labels, metric=metric)]
+    if footing is not None:
+        found += find_differences(runs, labels, metric=ONLINE)  # which says why sums are not tested
+    tested = [(difference, difference.comparison) for difference in found if difference.comparison is not None]
+    adjusted = bonferroni([comparison.p for _, comparison in tested])
+    judged = [Judged(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
+    return judged, [difference for difference in found if difference.comparison is None]
+
+
+def describe_differences(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[Json] | None:
+    """The tests for scripts; None where SciPy is missing."""
+    try:
+        judged, not_tested = judge_differences(runs, labels)
+    except ImportError:
+        return None
+    tests: list[Json] = [
+        {
+            **_describe(one.difference),
+            "difference": one.comparison.mean_difference,
+            "interval": list(one.comparison.interval),
+            "p": one.comparison.p,
+            "p_corrected": one.adjusted,
+            "verdict": one.verdict,
+        }
+        for one in judged
+    ]
+    return [*tests, *({**_describe(difference), "reason": difference.reason} for difference in not_tested)]
+
+
 def compare_with_first(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     """HTML: a table of differences with their p values, corrected for all tests of the page, or why there is none."""
     try:
-        found = [difference for metric in TESTED for difference in find_differences(runs, labels, metric=metric)]
+        judged, not_tested = judge_differences(runs, labels)
     except ImportError:
         return paragraph("Not tested: this needs SciPy. Install it with: pip install 'hushrank[lab]'", style="empty")
-    tested = [(d, d.comparison) for d in found if d.comparison is not None]
-    adjusted = bonferroni([comparison.p for _, comparison in tested])
-    rows = [_row(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
-    parts = [paragraph(text, style="note") for text in _not_tested(found)]
+    rows = [_row(one) for one in judged]
+    parts = [paragraph(text, style="note") for text in _not_tested(not_tested)]
     if rows:
         headings = [TableCell("run"), TableCell("user"), TableCell("measure"), *_HEADINGS, TableCell("verdict")]
         shown = table(headings, rows, label="Differences", has_tools=True)
-        parts = [paragraph(_explain(labels[0], len(rows))), shown, *parts]
+        measures = list(dict.fromkeys(one.difference.metric for one in judged))
+        parts = [paragraph(_explain(labels[0], len(rows), measures)), shown, *parts]
     return "".join(parts)
 
 
@@ -60,15 +113,19 @@ def _not_tested(found: Sequence[Difference]) -> list[str]:
     """One sentence per reason."""
     by_reason: dict[str, list[str]] = {}
     for difference in found:
-        if difference.comparison is None:
-            by_reason.setdefault(difference.reason, []).append(f"{difference.label} ({difference.click})")
+        by_reason.setdefault(difference.reason, []).append(f"{difference.label} ({difference.click})")
     return [f"Not tested: {some_of(list(dict.fromkeys(names)))}. {reason}" for reason, names in by_reason.items()]
 
 
-def _explain(first: str, n: int) -> str:
+def _describe(difference: Difference) -> Json:
+    return {"run": difference.label, "user": difference.click, "measure": difference.metric}
+
+
+def _explain(first: str, n: int, measures: Sequence[str]) -> str:
     tests = "one test" if n == 1 else f"all {count_text(n, 'test')} of this page"
+    online = "online per search, at the looks named under Budgets" if PER_SEARCH in measures else "online"
     return (
-        f"nDCG@10 on test queries and online, against {first}, fold by fold and repeat by repeat: two-tailed paired "
+        f"nDCG@10 on test queries and {online}, against {first}, fold by fold and repeat by repeat: two-tailed paired "
         f"t-test, p corrected for {tests} (Bonferroni). Validation is not tested, since it serves to choose settings. "
         "Repeats share their folds' queries, so read p as a guide."
     )
@@ -77,13 +134,19 @@ def _explain(first: str, n: int) -> str:
 def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metric: str) -> Difference:
     ours, theirs = run.metrics[click][metric], first.metrics.get(click, {}).get(metric)
     if theirs is None:
-        return Difference(label, click, metric, None, "The first run does not have this user.")
+        is_there = click in first.metrics
+        reason = (
+            "The first run has no such measure up to there." if is_there else "The first run does not have this user."
+        )
+        return Difference(label, click, metric, None, reason)
     ours_by = {(v.fold, v.repeat): v.value for v in ours.values}
     theirs_by = {(v.fold, v.repeat): v.value for v in theirs.values}
     if run.data.get("fingerprint") != first.data.get("fingerprint"):
         return Difference(label, click, metric, None, "The first run used other data.")
     if set(ours_by) != set(theirs_by):
         return Difference(label, click, metric, None, "Its folds and repeats are not those of the first run.")
+    if metric == ONLINE and (reason := refuse_sums(first, run)):
+        return Difference(label, click, metric, None, reason)
     pairs = sorted(ours_by)
     try:
         found = paired_t_test([ours_by[pair] for pair in pairs], [theirs_by[pair] for pair in pairs])
@@ -92,10 +155,10 @@ def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metr
     return Difference(label, click, metric, found, "")
 
 
-def _row(difference: Difference, found: Comparison, adjusted: float) -> list[TableCell]:
+def _row(judged: Judged) -> list[TableCell]:
+    difference, found, adjusted = judged.difference, judged.comparison, judged.adjusted
     low, high = found.interval
     decimals = spread_decimals((high - low) / 2)
-    verdict = "no difference shown" if adjusted >= LEVEL else "higher" if found.mean_difference > 0 else "lower"
     interval = f"{format_signed(low, decimals=decimals)} to {format_signed(high, decimals=decimals)}"
     difference_text = format_signed(found.mean_difference, decimals=decimals)
     return [
@@ -106,5 +169,5 @@ def _row(difference: Difference, found: Comparison, adjusted: float) -> list[Tab
         TableCell(interval, style="number"),
         TableCell(format_p(found.p), value=found.p, style="number"),
         TableCell(format_p(adjusted), value=adjusted, style="number"),
-        TableCell(verdict),
+        TableCell(judged.verdict),
     ]

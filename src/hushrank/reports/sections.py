@@ -3,31 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 from hushrank.metrics.ndcg import ndcg_variant
-from hushrank.reports.cells import spread_cells
+from hushrank.reports.budgets import Footing, explain_budgets, tabulate_budgets
+from hushrank.reports.cells import count_cell, spread_cells
 from hushrank.reports.curves import CURVES, PublishedValue, curve_figure, drawn_runs, references_for
 from hushrank.reports.differences import compare_with_first
 from hushrank.reports.markup import TableCell, aside, csv_link, definition_list, disclosure, paragraph, section, table
 from hushrank.reports.shell import keep_powers_whole
 from hushrank.reports.side_by_side import side_by_side
-from hushrank.reports.summary import Metric, RunSummary
-from hushrank.reports.wording import METRICS, OFFLINE, ONLINE, click_models, n_values_text, setting_text, some_of
+from hushrank.reports.summary import Metric, RunSummary, RunWarning
+from hushrank.reports.wording import (
+    COMPARED,
+    OFFLINE,
+    ONLINE,
+    PER_SEARCH,
+    click_models,
+    n_values_text,
+    setting_text,
+    some_of,
+)
 
 _FEW_BOXES = 3  # up to which everything is shown
 _Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics
 
 
-def result_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+def budget_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """What each training was given, where the runs differ in it."""
+    sentences = explain_budgets(runs, labels)
+    if not sentences:
+        return ""
+    headings, rows = tabulate_budgets(runs)
+    cells = [
+        [TableCell(label), *(TableCell(c, style="number") if isinstance(c, str) else count_cell(c) for c in row)]
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    columns = [TableCell("run"), *(TableCell(text, style="number") for text in headings)]
+    said = [paragraph(text) for text in sentences]
+    note = paragraph("Of one training: a user, a fold, a repeat.", style="note")
+    return section("Budgets", *said, table(columns, cells, label="Budgets", has_tools=True), note)
+
+
+def warning_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """What was noticed in each run, warnings first; runs in which that is the same share a line."""
+    by_warning: dict[RunWarning, list[str]] = {}
+    for run, label in zip(runs, labels, strict=True):
+        for warning in run.warnings:
+            by_warning.setdefault(warning, []).append(label)
+    found = sorted(by_warning.items(), key=lambda pair: pair[0].kind != "warning")
+    whose = {warning: f" ({some_of(names)})" if len(runs) > 1 else "" for warning, names in found}
+    lines = [paragraph(f"{warning.kind.capitalize()}{whose[warning]}: {warning.text}") for warning, _ in found]
+    return section("Warnings and notes", aside(*lines)) if lines else ""
+
+
+def result_sections(runs: Sequence[RunSummary], labels: Sequence[str], footing: Footing | None) -> str:
+    """One table, or two for runs of unequal length: where they had searched equally often, and where each ended."""
+    if footing is None:
+        return result_section(runs, labels)
+    ends = [_without_sums(run) for run in runs]
+    fair = (
+        result_section(footing.runs, labels, title=f"Result up to {footing.searches:,} searches")
+        if footing.searches
+        else ""
+    )
+    return fair + result_section(ends, labels, title="Result where each run ended")
+
+
+def result_section(runs: Sequence[RunSummary], labels: Sequence[str], *, title: str = "Result") -> str:
     """The final table, what its numbers mean, and all other measures one click away."""
     rows = _run_click_rows(runs, labels)
     if not rows:
-        return section("Result", paragraph("This run recorded no metrics.", style="empty"))
+        return section(title, paragraph("This run recorded no metrics.", style="empty"))
     counts = [n_values_text(named.get(OFFLINE) or next(iter(named.values()), None)) for _, _, named in rows]
     return section(
-        "Result",
-        _metric_table(rows, tuple(METRICS.items()), counts, label="Result"),
+        title,
+        _metric_table(rows, tuple(COMPARED.items()), counts, label=title),
         paragraph(_metric_note(runs, rows), style="note"),
         _other_measures(rows, counts),
         _result_csv(rows),
@@ -129,6 +181,12 @@ def _metric_table(rows: _Rows, columns: Sequence[tuple[str, str]], counts: Seque
     return table(headings, body, label=label, has_tools=True)
 
 
+def _without_sums(run: RunSummary) -> RunSummary:
+    """Why: sums over unequally many rounds side by side say who ran longer."""
+    kept = {click: {k: v for k, v in named.items() if k != ONLINE} for click, named in run.metrics.items()}
+    return replace(run, metrics=kept)
+
+
 def _metric_cells(metrics: Sequence[Metric | None]) -> list[TableCell]:
     return spread_cells([(m.mean, m.std) if m else (None, None) for m in metrics])
 
@@ -140,8 +198,12 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
         f"nDCG@10 is what ir-measures calls {ndcg_variant(10)}: gain 2^grade \u2212 1, discount 1/log2(1 + rank), the "
         "ideal order over all documents of the query, equal scores in the order of the file.",
         f"Queries without a relevant document are skipped{count}; trec_eval counts them as 0.",
-        "Online is a sum over rounds: the mean nDCG@10 of the lists shown, discounted by .9995 per round.",
     ]
+    names = {name for _, _, named in rows for name in named}
+    if ONLINE in names:
+        parts.append("Online is a sum over rounds: the mean nDCG@10 of the lists shown, discounted by .9995 per round.")
+    if PER_SEARCH in names:
+        parts.append("Online per search is the mean nDCG@10 of the lists shown in these searches, not discounted.")
     if any(metric.std is not None for _, _, named in rows for metric in named.values()):
         parts.append("± is one standard deviation.")
     if any(metric.std is None for _, _, named in rows for metric in named.values()):
@@ -150,7 +212,7 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
 
 
 def _other_measures(rows: _Rows, counts: Sequence[str]) -> str:
-    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in METRICS)
+    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in COMPARED)
     if not others:
         return ""
     columns = [(name, name.replace("offline/", "")) for name in others]

@@ -48,6 +48,14 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class RunWarning:
+    """What was noticed about a run or its data, with what to do."""
+
+    kind: str  # warning, or note: worth knowing, nothing to do
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A finished run."""
 
@@ -63,6 +71,7 @@ class RunSummary:
     bytes_per_client_round: float | None
     privacy: str | None  # what is promised, in a sentence or two
     learns: tuple[tuple[str, str], ...]  # (who, what they learn)
+    warnings: tuple[RunWarning, ...]
     data: JsonObject  # name, normalise, fingerprint, n_queries_skipped
     environment: Mapping[str, str]
 
@@ -87,6 +96,7 @@ def from_directory(path: Path) -> RunSummary:
             bytes_per_client_round=_number(result.get("bytes_per_client_round")),
             privacy=result.get("privacy"),
             learns=tuple((str(line["who"]), str(line["learns"])) for line in result.get("who_learns_what") or ()),
+            warnings=tuple(_read_warning(one) for one in result.get("warnings") or ()),
             data=result.get("data") or {},
             environment={key: str(value) for key, value in environment.items() if value is not None},
         )
@@ -138,6 +148,10 @@ def _read_metric(found: JsonObject) -> Metric:
     values = tuple(Value(int(v["fold"]), int(v["repeat"]), _value(v["value"])) for v in found.get("values", ()))
     std = _number(found.get("std"))
     return Metric(_value(found["mean"]), std if len(values) > 1 else None, values)
+
+
+def _read_warning(found: JsonObject) -> RunWarning:
+    return RunWarning(str(found.get("kind", "warning")), f"{found['sentence']} {found['advice']}")
 
 
 def _read_curve(path: Path) -> tuple[Measurement, ...]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hushrank.look.numbers import align_spreads, format_spread
+from hushrank.look.numbers import align_spreads, format_count, format_spread
+from hushrank.reports.budgets import explain_budgets, find_footing, tabulate_budgets
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.wording import OFFLINE, ONLINE, VALI, click_models, n_values_text, run_labels
+from hushrank.reports.wording import OFFLINE, ONLINE, PER_SEARCH, VALI, click_models, n_values_text, run_labels
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.table import Table
 
 _READABLE = 20  # characters; Why: narrower columns of sentences become ladders of single words
@@ -26,14 +27,24 @@ class Column:
     is_number: bool = False  # right-aligned and never broken over lines
 
 
-_RESULT = (
-    Column("run"),
-    Column("user"),
-    Column("offline nDCG@10", is_number=True),
-    Column("vali nDCG@10", is_number=True),
-    Column("online nDCG@10", is_number=True),
-    Column("over"),
-)
+_MEASURES = {
+    OFFLINE: "offline nDCG@10",
+    VALI: "vali nDCG@10",
+    ONLINE: "online nDCG@10",
+    PER_SEARCH: "online nDCG@10 per search",
+}
+_SUMS = (OFFLINE, VALI, ONLINE)  # of runs of equal length
+_FAIR = (OFFLINE, VALI, PER_SEARCH)  # at equal numbers of searches
+_ENDS = (OFFLINE, VALI)  # of runs of unequal length, whose sums say who ran longer
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A table with what is said before it."""
+
+    sentences: tuple[str, ...]
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +146,38 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str
     )
 
 
-def result_table(runs: Sequence[RunSummary]) -> FittedTable:
-    """A table of run x click model."""
-    return FittedTable(_RESULT, result_rows(runs))
+def result_table(runs: Sequence[RunSummary]) -> Group:
+    """Tables of run x click model; of runs with unequal budgets these come first."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for block in result_blocks(runs):
+        parts += [Text(sentence) for sentence in block.sentences] + [FittedTable(block.columns, block.rows)]
+    return Group(*parts)
 
 
 def result_text(runs: Sequence[RunSummary]) -> str:
     """The same as aligned plain text."""
-    return plain_table(_RESULT, result_rows(runs))
+    blocks = ["\n".join([*block.sentences, plain_table(block.columns, block.rows)]) for block in result_blocks(runs)]
+    return "\n\n".join(blocks)
 
 
-def result_rows(runs: Sequence[RunSummary]) -> list[tuple[str, ...]]:
+def result_blocks(runs: Sequence[RunSummary]) -> list[Block]:
+    """One table of results; before it the budgets where they differ, and the results at equal numbers of searches."""
+    labels, footing = run_labels(runs), find_footing(runs)
+    sentences = explain_budgets(runs, labels)
+    budgets = [_budget_block(runs, labels, sentences)] if sentences else []
+    if footing is None:
+        return [*budgets, Block((), _result_columns(_SUMS), result_rows(runs))]
+    fair = Block(
+        (f"Up to {footing.searches:,} searches:",), _result_columns(_FAIR), result_rows(footing.runs, names=_FAIR)
+    )
+    ends = Block(("Where each run ended:",), _result_columns(_ENDS), result_rows(runs, names=_ENDS))
+    return [*budgets, *([fair] if footing.searches else []), ends]
+
+
+def result_rows(runs: Sequence[RunSummary], *, names: Sequence[str] = _SUMS) -> list[tuple[str, ...]]:
     """The cells of the table, one row per run and click model."""
     labels = run_labels(runs)
     rows = [
@@ -155,13 +187,33 @@ def result_rows(runs: Sequence[RunSummary]) -> list[tuple[str, ...]]:
         if click in run.metrics
     ]
     columns = []
-    for name in (OFFLINE, VALI, ONLINE):
+    for name in names:
         metrics = [named.get(name) for _, _, named in rows]
         columns.append(spread_column([(m.mean, m.std) if m else (None, None) for m in metrics]))
     return [
         (label, click, *(column[i] for column in columns), n_values_text(next(iter(named.values()), None)))
         for i, (label, click, named) in enumerate(rows)
     ]
+
+
+def warning_lines(runs: Sequence[RunSummary]) -> list[str]:
+    """What was noticed in each run, one line each."""
+    labels = run_labels(runs)
+    return [f"{label}: {one.kind}: {one.text}" for run, label in zip(runs, labels, strict=True) for one in run.warnings]
+
+
+def _result_columns(names: Sequence[str]) -> list[Column]:
+    measures = [Column(_MEASURES[name], is_number=True) for name in names]
+    return [Column("run"), Column("user"), *measures, Column("over")]
+
+
+def _budget_block(runs: Sequence[RunSummary], labels: Sequence[str], sentences: Sequence[str]) -> Block:
+    headings, rows = tabulate_budgets(runs)
+    cells = [
+        [label, *(cell if isinstance(cell, str) else format_count(cell) for cell in row)]
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    return Block(tuple(sentences), [Column("run"), *(Column(text, is_number=True) for text in headings)], cells)
 
 
 def spread_column(found: Sequence[tuple[float | None, float | None]]) -> list[str]:

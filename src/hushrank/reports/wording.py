@@ -11,7 +11,9 @@ from hushrank.look.numbers import format_count, format_spread
 from hushrank.reports.summary import Metric, RunSummary
 
 OFFLINE, VALI, ONLINE = "offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10"
+PER_SEARCH = "online/nDCG@10 per search"  # the mean over searches, where a sum over rounds would compare lengths
 METRICS = {OFFLINE: "test nDCG@10", VALI: "validation nDCG@10", ONLINE: "online nDCG@10"}  # what people call them
+COMPARED = {**METRICS, PER_SEARCH: "online nDCG@10 per search"}  # of runs that may be of unequal length
 _NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
 
 
@@ -34,9 +36,9 @@ def title(labels: Sequence[str]) -> str:
     return join_words(labels) if len(labels) <= 3 and sum(map(len, labels)) < 60 else f"{len(labels)} runs compared"
 
 
-def summary_sentences(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
-    """The outcome in one or two sentences."""
-    return _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels)
+def summary_sentences(runs: Sequence[RunSummary], labels: Sequence[str], *, searches: int | None = None) -> str:
+    """The outcome in one or two sentences; `searches`: after how many each run was measured, None at its end."""
+    return _one_run(runs[0]) if len(runs) == 1 else _several_runs(runs, labels, searches=searches)
 
 
 def n_rankers(run: RunSummary) -> int:
@@ -101,7 +103,7 @@ def count_text(n: int, noun: str) -> str:
 
 def metric_text(name: str) -> str:
     """A metric as people call it: `test nDCG@10` for `offline/nDCG@10`."""
-    return METRICS.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
+    return COMPARED.get(name, name.replace("offline/", "test ").replace("vali/", "validation ").replace("/", " "))
 
 
 def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
@@ -128,7 +130,7 @@ def _one_run(run: RunSummary) -> str:
     return learnt + (f"On test queries the nDCG@10 is {join_words(reached)}." if reached else "")
 
 
-def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str], *, searches: int | None) -> str:
     best: list[tuple[str, str, str]] = []  # run, user, value
     for click in click_models(runs):
         found = [(run.metrics.get(click, {}).get(OFFLINE), label) for run, label in zip(runs, labels, strict=True)]
@@ -138,7 +140,9 @@ def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
             best.append((label, click, format_spread(metric.mean, metric.std)))
     data = {str(run.data["name"]) for run in runs if run.data.get("name")}
     where = f" on {data.pop()}" if len(data) == 1 else ""
-    outcome = f"{count_text(len(runs), 'run')}{where}. {_highest(best)}"
+    length = "" if searches is None else f" of unequal length, compared up to {format_count(searches)} searches each"
+    length = length if searches != 0 else " of unequal length, without curves to compare them by"
+    outcome = f"{count_text(len(runs), 'run')}{where}{length}. {_highest(best)}"
     return f"{outcome} Significance tests are below."
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.clicks.table import TableUser
+from hushrank.data.notices import notice_dataset
 from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options
@@ -18,8 +19,9 @@ from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
+from hushrank.runs.experiment import RunPlacement
 from hushrank.runs.simulation import Simulation
-from hushrank.types import Array, Fold, QuerySet, User
+from hushrank.types import Array, Fold, Notice, QuerySet, User
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,17 @@ class Baseline(Simulation):
     """An `Experiment` without rounds: labels are read once."""
 
     tell: Callable[[str], None] = lambda _: None
+
+    def check(self, options: Options) -> RunPlacement:
+        platform = super().check(options).platform
+        return RunPlacement(platform, self.recipe.recipe, "it is trained on labels, without searches")
+
+    def foresee(self) -> list[Notice]:
+        return notice_dataset(self.setting.dataset)
+
+    def review(self, results: list[CellResult]) -> list[Notice]:
+        del results  # without rounds nothing moves, falls or is sampled
+        return []
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         return train_baseline(self.recipe.recipe, self.setting, n_threads=options.workers, tell=self.tell)

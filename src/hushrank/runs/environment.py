@@ -14,7 +14,7 @@ import hushrank
 _PACKAGES = ("numpy", "jax", "jaxlib", "scipy", "safetensors")
 
 
-def describe_environment(*, device: str, command: str) -> dict[str, str]:
+def describe_environment(*, device: str, engine: str, engine_reason: str, command: str) -> dict[str, str]:
     """Strings only; what is not there is left out."""
     versions = {name: found for name in _PACKAGES if (found := package_version(name))}
     commit = read_commit()
@@ -24,6 +24,8 @@ def describe_environment(*, device: str, command: str) -> dict[str, str]:
         **versions,
         "platform": f"{platform.system()} {platform.machine()}",
         "device": device,
+        "engine": engine,
+        "engine_reason": engine_reason,
         **({"commit": commit} if commit else {}),
         "command": command,
         "started": now(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -17,13 +17,20 @@ from hushrank.files import Json, write_bytes, write_text
 from hushrank.recipes.recipe import as_json
 from hushrank.runs.directory import FORMAT
 from hushrank.runs.experiment import Experiment
-from hushrank.types import Array
+from hushrank.types import Array, Notice
 
 _NAMES = {ONLINE: "online/nDCG@10"}  # of what rounds show, where a curve is called otherwise
 _CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # first, in this order
 
 
-def summarise(experiment: Experiment, results: list[CellResult], *, device: str, spent: dict[str, float]) -> Json:
+def summarise(
+    experiment: Experiment,
+    results: list[CellResult],
+    *,
+    device: str,
+    spent: dict[str, float],
+    notices: Sequence[Notice] = (),
+) -> Json:
     """The run's JSON, `metrics[name]` for one user and `metrics[user][name]` for a list of users."""
     recipe = experiment.recipe
     by_user = {user: measure_user(experiment, [r for r in results if r.user == user]) for user in recipe.users}
@@ -36,6 +43,7 @@ def summarise(experiment: Experiment, results: list[CellResult], *, device: str,
         "n_interactions": int(sum(int(r.searches.sum()) for r in results)),
         "metrics": by_user[recipe.clicks] if isinstance(recipe.clicks, str) else by_user,
         **experiment.describe(),
+        "warnings": [notice._asdict() for notice in notices],
     }
 
 

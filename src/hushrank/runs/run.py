@@ -15,9 +15,10 @@ from hushrank.reports.page import write_report
 from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import Spent, default_directory, locked, make_directory, refuse_existing
 from hushrank.runs.environment import describe_environment
-from hushrank.runs.experiment import Experiment
+from hushrank.runs.experiment import Experiment, RunPlacement
 from hushrank.runs.families import FAMILIES
 from hushrank.runs.result import summarise, write_curves, write_rankers
+from hushrank.types import Notice
 
 START = "start.safetensors"  # in a run's directory: the ranker given with --from
 
@@ -37,6 +38,8 @@ class RunOptions:
     checkpoint_seconds: float = 10.0
     command: str = "hushrank (Python)"
     tell: Callable[[str], None] = lambda _: None  # hears one short sentence per step
+    say: Callable[[str], None] = lambda _: None  # hears a line that should stay before a person's eyes
+    note: Callable[[Notice], None] = lambda _: None  # hears what was noticed
     report: Callable[[News], None] = lambda _: None  # hears of progress, from any thread
 
 
@@ -56,24 +59,42 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         refuse_existing(out)
     start = options.start or (out / START if (out / START).exists() else None)
     experiment = FAMILIES[recipe.recipe](recipe, options.tell, start)
-    platform = experiment.check(engine_options(options))  # refuses what cannot be done here
+    placed = experiment.check(engine_options(options))  # refuses what cannot be done here
     make_directory(out, experiment.recipe)
     with locked(out):
         if start is not None and not (out / START).exists():
             write_bytes(out / START, start.read_bytes())  # Why: a run that is resumed begins with the same ranker
         spent = Spent(out, clock=time.monotonic, processor=time.process_time)
         if not (out / "environment.json").exists():
-            write_json(
-                out / "environment.json",
-                describe_environment(device=describe_platform(platform), command=options.command),
-            )
+            write_json(out / "environment.json", describe_placement(placed, options))
+        options.say(f"engine {placed.engine}: {placed.reason}")
+        if (slow := experiment.estimate(placed)) is not None:
+            options.note(slow)  # Why it is not kept: a time is this machine's, and a result is not
+        notices = hear(experiment.foresee(), options)
         results, device = carry_out(experiment, out, options, spent)
+        notices += hear(experiment.review(results), options)
         write_curves(out / "metrics.jsonl", results)
         write_rankers(out / "rankers.safetensors", results)
-        result = summarise(experiment, results, device=device, spent=spent.read())
+        result = summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
         write_json(out / "result.json", result)
         write_report([from_directory(out)], out / "report.html")
     return Run(out, result)
+
+
+def describe_placement(placed: RunPlacement, options: RunOptions) -> dict[str, str]:
+    return describe_environment(
+        device=describe_platform(placed.platform),
+        engine=placed.engine,
+        engine_reason=placed.reason,
+        command=options.command,
+    )
+
+
+def hear(notices: list[Notice], options: RunOptions) -> list[Notice]:
+    """The notices, once they have been passed on."""
+    for notice in notices:
+        options.note(notice)
+    return notices
 
 
 def carry_out(experiment: Experiment, out: Path, options: RunOptions, spent: Spent) -> tuple[list[CellResult], str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.clicks.table import TableUser
+from hushrank.data.notices import notice_dataset
 from hushrank.data.source import digest_file
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
@@ -25,7 +26,9 @@ from hushrank.recipes.disclosure import who_learns
 from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
-from hushrank.types import Array, Fold, QuerySet
+from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.review import estimate_slowness, foresee_clicks, review_results
+from hushrank.types import Array, Fold, Notice, QuerySet
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,19 @@ class Simulation:
         fingerprint = self.setting.dataset.fingerprint
         return "-".join((fingerprint, hash_start(self.setting.start), hash_log(self.recipe.log)))
 
-    def check(self, options: Options) -> str:
-        return prepare(self.setting, options).platform
+    def check(self, options: Options) -> RunPlacement:
+        prepared = prepare(self.setting, options)
+        choice = prepared.choice
+        return RunPlacement(prepared.platform, choice.name, choice.reason, choice.is_fallback)
+
+    def estimate(self, placed: RunPlacement) -> Notice | None:
+        return estimate_slowness(self.setting) if placed.is_fallback else None
+
+    def foresee(self) -> list[Notice]:
+        return [*notice_dataset(self.setting.dataset), *foresee_clicks(self.setting)]
+
+    def review(self, results: list[CellResult]) -> list[Notice]:
+        return review_results(self.setting, results)
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         return simulate(self.setting, options)

@@ -27,7 +27,7 @@ from hushrank.live.server.gauges import describe_rounds, read_gauges
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
 from hushrank.live.server.publication import PublishedRanker, publish_ranker
-from hushrank.live.server.rounds import RoundState, Rounds
+from hushrank.live.server.rounds import Rounds, RoundState
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement

@@ -1,0 +1,78 @@
+"""What a simulation's owner should know before it begins and when it has ended."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushrank.engine.estimate import count_planned, estimate_plain_seconds
+from hushrank.engine.inputs import initial_params
+from hushrank.engine.plan import Cell
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import CellResult
+from hushrank.federation.exchange import UpdateExchange
+from hushrank.look.numbers import format_duration
+from hushrank.runs.notices import (
+    notice_clicks,
+    notice_fall,
+    notice_logged_clicks,
+    notice_scores,
+    notice_unmoved,
+    share_of_fixed_lists,
+)
+from hushrank.runs.trials import N_SEARCHES, share_clicked, try_searches
+from hushrank.types import Notice
+
+
+def estimate_slowness(setting: Setting) -> Notice:
+    """How long the plain engine will need, said before it begins."""
+    seconds = estimate_plain_seconds(setting)
+    time = (
+        "" if seconds is None else f", about {format_duration(seconds)} in all (an estimate from a few trial searches)"
+    )
+    sentence = f"The plain engine is slow: {count_planned(setting):,} searches{about}."
+    advice = (
+        "Take fewer rounds, clients, folds or repeats; or give your learner a pull function, your click model a table "
+        "of probabilities, which the fast engines run (docs, Use your own methods, Speed)."
+    )
+    return Notice("plain-engine", sentence, advice)
+
+
+def foresee_clicks(setting: Setting) -> list[Notice]:
+    """Whether people, or those whose clicks were logged, click at all."""
+    if setting.replays is None:
+        return notice_clicks(try_searches(setting), n_searches=N_SEARCHES)
+    log = setting.replays[0].log
+    return notice_logged_clicks(share_clicked(log), n_impressions=log.n_impressions)
+
+
+def review_results(setting: Setting, results: list[CellResult]) -> list[Notice]:
+    """What the trainings have come to."""
+    users = dict.fromkeys(result.user for result in results)
+    curves = {user: np.array([result.vali for result in results if result.user == user]) for user in users}
+    has_moved = [bool(np.any(result.params != first_params(setting, result))) for result in results]
+    quality = [not (result.test[0] == result.test[-1] and result.vali[0] == result.vali[-1]) for result in results]
+    return [*review_scores(setting, results), *notice_unmoved(has_moved, quality), *notice_fall(curves)]
+
+
+def review_scores(setting: Setting, results: list[CellResult]) -> list[Notice]:
+    """Of lists that are sampled: an evolution strategy sorts, and a log has its lists already."""
+    if setting.method.exchange.name != UpdateExchange.name or setting.replays is not None:
+        return []
+    shares, largest = [], 0.0
+    for result in results:
+        queries = setting.dataset.folds[find_fold(setting, result)].train
+        scores = setting.method.ranker.score(result.params, queries.features)
+        shares.append(share_of_fixed_lists(queries, scores))
+        largest = max(largest, float(np.abs(scores).max()))
+    return notice_scores(shares, largest)
+
+
+def first_params(setting: Setting, result: CellResult) -> np.ndarray:
+    """[n_params] with which a training began."""
+    users = [name for name, _ in setting.users]
+    return initial_params(setting, Cell(users.index(result.user), find_fold(setting, result), result.repeat))
+
+
+def find_fold(setting: Setting, result: CellResult) -> int:
+    """The index of a result's fold."""
+    return next(i for i, fold in enumerate(setting.dataset.folds) if fold.number == result.fold)
