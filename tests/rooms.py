@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "reports": {"files", "look", "metrics"},
     "recipes": BOTTOM | STAGES | {"federation", "engine"},
     "leaks": BOTTOM | STAGES | {"federation", "engine", "recipes"},
-    "runs": BOTTOM | STAGES | {"federation", "engine", "recipes", "reports"},
+    "runs": BOTTOM | STAGES | {"federation", "engine", "recipes", "reports", "look"},
     "machine": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs"},
     "reproduce": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs", "reports"},
     "api": BOTTOM | STAGES | {"engine", "recipes", "runs", "reports"},

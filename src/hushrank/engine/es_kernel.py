@@ -175,10 +175,9 @@ def evolve_clients(
     """Every client's round; the first three arrays are written."""
     k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
     local, turned = np.empty(p, np.float32), np.empty((max(hidden, 1), n_features), np.float32)
-    words = np.empty((2, (p + 1) // 2), np.uint32)
     bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
     scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
-    places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
+    places, clicked, words = np.empty(k, np.int64), np.empty(k, np.bool_), np.empty((2, (p + 1) // 2), np.uint32)
     for row in range(len(ids)):
         n, group, noise = n_interactions[row], groups[row], noises[row]
         table = (examine[group], click[group], stop[group])

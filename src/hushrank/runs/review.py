@@ -26,9 +26,7 @@ from hushrank.types import Notice
 def estimate_slowness(setting: Setting) -> Notice:
     """How long the plain engine will need, said before it begins."""
     seconds = estimate_plain_seconds(setting)
-    time = (
-        "" if seconds is None else f", about {format_duration(seconds)} in all (an estimate from a few trial searches)"
-    )
+    about = "" if seconds is None else f", about {format_duration(seconds)} in all (estimated by a few trial searches)"
     sentence = f"The plain engine is slow: {count_planned(setting):,} searches{about}."
     advice = (
         "Take fewer rounds, clients, folds or repeats; or give your learner a pull function, your click model a table "
