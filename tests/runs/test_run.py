@@ -46,7 +46,7 @@ def test_a_fall_to_the_plain_engine_is_estimated_before_it_begins(tmp_path: Path
     )
     assert heard[0] == "engine plain: the fast engines do not do learner=own-and-slow"
     assert heard[1].startswith("warning: The plain engine is slow: 32 searches, about ")  # 4 clients x 4 x 2 rounds
-    assert "an estimate" in heard[1] and "pull" in heard[1] and heard.index("trains") > 1
+    assert "estimated" in heard[1] and "pull" in heard[1] and heard.index("trains") > 1
     asked: list[str] = []
     again = RunOptions(out=tmp_path / "asked", engine="plain", note=lambda notice: asked.append(notice.name))
     run_recipe(change_recipe(recipe, {"learner": "pdgd"}), again)
