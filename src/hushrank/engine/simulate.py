@@ -16,9 +16,10 @@ from hushrank.engine.batch import OFFLINE, VALI, SimulationBatch, mean_params, p
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import (
     ENGINES,
+    PACKAGES,
     choose_platform,
     describe_platform,
-    has_numba,
+    has_engine,
     import_jax,
 )
 from hushrank.engine.inputs import Advance
@@ -26,6 +27,7 @@ from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Method, Setting, is_fusable, why_not_fast, why_not_plain
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
+from hushrank.extras import EXTRAS, advise_install, require_package
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.learners.named import PDGD
 from hushrank.types import Array, NamedArrays
@@ -55,6 +57,7 @@ class Options:
     checkpoints: Path | None = None  # directory; None keeps no checkpoints
     checkpoint_seconds: float = 10.0
     identity: str = ""  # of recipe and data: a checkpoint is never continued under another recipe
+    tell: Callable[[str], None] = lambda _: None  # hears why it is slower than it could be
     report: Callable[[News], None] = lambda _: None  # called from any thread
     saved: Callable[[], None] = lambda: None  # called after each checkpoint, from any thread
 
@@ -109,6 +112,8 @@ class Preparation:
 
 def prepare(setting: Setting, options: Options) -> Preparation:
     """What the simulation will do, decided before it begins; refuses what cannot be done here."""
+    if setting.method.summation.package is not None:
+        require_package(setting.method.summation.package)
     platform = choose_platform(options.device)
     plans = make_plans(setting, platform=platform, n_devices=count_devices(setting.method, options, platform))
     workers = count_workers(setting, plans, options)
@@ -119,6 +124,8 @@ def simulate(setting: Setting, options: Options | None = None) -> tuple[list[Cel
     """Train every cell of the setting; the results, and the device that computed them."""
     options = options or Options()
     prepared = prepare(setting, options)
+    if slower := explain_slower(setting, options, prepared):
+        options.tell(slower)
     progress = run_batches(setting, prepared, options)
     results = [
         read_cell(setting, cell, done, column)
@@ -177,31 +184,51 @@ def _rank_name(name: str) -> tuple[bool, str]:
 
 
 def name_engine(setting: Setting, options: Options, platform: str) -> str:
-    """`numba`, the fused loop, where it can be used; `xla` where the method has a fast twin; else `plain`."""
+    """The engine that was asked for; `auto`: the fastest that is installed and can do it."""
     if options.engine not in ENGINES:
         raise ValueError(f"engine is {options.engine!r}, must be one of {', '.join(ENGINES)}.")
-    only_plain = why_not_fast(setting)
-    if options.engine == "plain" or (options.engine == "auto" and only_plain):
-        if reason := why_not_plain(setting.method):
-            raise ValueError(f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine.")
-        return "plain"
+    able = list_engines(setting, options, platform)
+    engine = options.engine
+    if engine == "auto":
+        engine = next((name for name in able if has_engine(name)), able[0] if able else "plain")
+    if engine not in able:
+        raise ValueError(explain_unable(engine, setting))
+    if engine in PACKAGES:
+        require_package(PACKAGES[engine])
+    return engine
+
+
+def list_engines(setting: Setting, options: Options, platform: str) -> list[str]:
+    """The engines that can do it, installed or not, the fastest first: the fused loop, compiled programs, plain."""
+    method, is_fast = setting.method, why_not_fast(setting) is None
+    can_fuse = platform == "cpu" and is_fusable(method) and (options.devices or 1) == 1
+    able = {"numba": is_fast and can_fuse, "xla": is_fast and method.learner == PDGD}
+    return [name for name, is_able in {**able, "plain": why_not_plain(method) is None}.items() if is_able]
+
+
+def explain_unable(engine: str, setting: Setting) -> str:
+    """Why an engine cannot do it."""
+    only_plain, learner = why_not_fast(setting), setting.method.learner
+    if engine == "plain":
+        reason = why_not_plain(setting.method)
+        return f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine."
     if only_plain:
-        raise ValueError(
-            f"engine={options.engine} does not do {only_plain}: leave --engine out, the plain engine does."
-        )
-    can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
-    if setting.method.learner != PDGD and not (can_fuse and has_numba() and options.engine != "xla"):
-        return name_slow_engine(setting.method.learner.name, options)
-    if options.engine == "numba" and not (can_fuse and has_numba()):
-        raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
-    return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
+        return f"engine={engine} does not do {only_plain}: leave --engine out, the plain engine does."
+    if learner != PDGD:
+        return f"engine={engine} does not do learner={learner.name}: leave --engine out."
+    return "engine=numba needs a processor and a linear ranker (or foltr-es): use --engine xla."
 
 
-def name_slow_engine(learner: str, options: Options) -> str:
-    """Of a learner that has a fused form and no other, where the fused loop cannot be used."""
-    if options.engine != "auto":
-        raise ValueError(f"engine={options.engine} does not do learner={learner}: leave --engine out.")
-    return "plain"
+def explain_slower(setting: Setting, options: Options, prepared: Preparation) -> str | None:
+    """Which faster engines are not installed; None where the fastest was chosen, or another asked for."""
+    able = list_engines(setting, options, prepared.platform)
+    missing = [PACKAGES[name] for name in able[: able.index(prepared.engine)]]
+    if options.engine != "auto" or not missing:
+        return None
+    return (
+        f"{' and '.join(missing)} not installed, so the slower engine {prepared.engine} is used; for a faster one: "
+        f"{advise_install(EXTRAS[missing[0]])}"
+    )
 
 
 def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Setting, Plan], Advance]:

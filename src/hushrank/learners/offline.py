@@ -13,6 +13,7 @@ import numpy as np
 
 from hushrank.types import Array, QuerySet
 
+PACKAGES = {"mse": "sklearn", "lambdamart": "lightgbm"}  # {ranker: what must be installed for it}
 _NEWTON_STEPS = 100
 _COLUMNS = 16  # of the features at a time. Why: the matrix of all would be copied several times
 

@@ -41,7 +41,8 @@ def compare_with_first(runs: Sequence[RunSummary], labels: Sequence[str]) -> str
     try:
         found = [difference for metric in TESTED for difference in find_differences(runs, labels, metric=metric)]
     except ImportError:
-        return paragraph("Not tested: this needs SciPy. Install it with: pip install 'hushrank[lab]'", style="empty")
+        # Why no command: it would show a path of this machine to whoever gets the page
+        return paragraph("Not tested: this needs SciPy, which the extra lab of hushrank installs.", style="empty")
     tested = [(d, d.comparison) for d in found if d.comparison is not None]
     adjusted = bonferroni([comparison.p for _, comparison in tested])
     rows = [_row(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]

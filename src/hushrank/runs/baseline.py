@@ -12,8 +12,9 @@ from hushrank.clicks.table import TableUser
 from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options
+from hushrank.extras import require_package
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.learners.offline import lambdamart, mse_ranker, ranking_svm
+from hushrank.learners.offline import PACKAGES, lambdamart, mse_ranker, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
 from hushrank.recipes.recipe import Recipe
@@ -27,6 +28,11 @@ class Baseline(Simulation):
     """An `Experiment` without rounds: labels are read once."""
 
     tell: Callable[[str], None] = lambda _: None
+
+    def check(self, options: Options) -> str:
+        if self.recipe.recipe in PACKAGES:
+            require_package(PACKAGES[self.recipe.recipe])
+        return super().check(options)
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         del options

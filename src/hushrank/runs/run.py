@@ -93,5 +93,6 @@ def engine_options(options: RunOptions) -> Options:
         workers=options.workers,
         memory_limit=options.memory_limit,
         checkpoint_seconds=options.checkpoint_seconds,
+        tell=options.tell,
         report=options.report,
     )
