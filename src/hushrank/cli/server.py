@@ -108,7 +108,7 @@ def init(
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
     chosen = parse_assignments(set_ or [])
-    config = make_config({key: None if value == "none" else value for key, value in chosen.items() if key in KEYS})
+    config = make_config({key: value for key, value in chosen.items() if key in KEYS}, none_unsets=True)
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
         if key in agreed:

@@ -11,6 +11,7 @@ from hushrank.keys import above_zero, key, keys_of
 from hushrank.metrics.rewards import REWARD_NAMES
 
 EVOLUTION = "foltr-es"  # the method that sends seeds and rewards
+PAPER_P = 0.9  # probability that a reward is told as it was under privacy=paper, unless given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class RewardKeys:
     )
     p: float | None = key(
         None,
-        "foltr-es: probability that a reward is told as it was; default .9, 1 without privacy",
+        f"foltr-es: probability that a reward is told as it was; default {PAPER_P:g}, 1 without privacy",
         only_for=(EVOLUTION,),
         is_needed=True,
     )
@@ -84,11 +85,16 @@ def check_no_evolution(keys: EvolutionKeys, *, method: str) -> None:
         raise ValueError(f"{given[0]} is for recipe {EVOLUTION}; {method} does not have it.")
 
 
+def default_p(privacy: str) -> float:
+    """Of telling a reward as it was, under a mode of privacy."""
+    return PAPER_P if privacy == "paper" else 1.0
+
+
 def evolution_of(keys: EvolutionKeys, *, privacy: str, top_grade: int = 2) -> Evolution:
     """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
     if privacy == "none" and keys.p not in (None, 1):
         raise ValueError(f"p is {keys.p}, but privacy=none tells every reward as it was: leave one of them out.")
     chosen: dict[str, Any] = {name: getattr(keys, name) for name in ("reward", "sigma", "antithetic")}
     chosen["n_points"] = keys.reward_points
-    chosen["p"] = keys.p if keys.p is not None else 0.9 if privacy == "paper" else 1.0
+    chosen["p"] = keys.p if keys.p is not None else default_p(privacy)
     return Evolution(top_grade=top_grade, **{name: value for name, value in chosen.items() if value is not None})

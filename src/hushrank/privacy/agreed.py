@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushrank.privacy.keys import check_one_given
-from hushrank.privacy.named import published_sensitivity
+from hushrank.privacy.named import CLIP_NORM, DELTA, published_sensitivity
 from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
-
-_DELTA = 1e-5  # of Gaussian noise, unless given
 
 
 def complete_protection(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,8 +18,8 @@ def complete_protection(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"sensitivity": published_sensitivity(epsilon)}
     if mode != "sound":
         return {}
-    defaults: dict[str, object] = {"mechanism": "gaussian", "clip_norm": 0.1, "placement": "server"}
-    return {**defaults, "delta": _DELTA} if settings.get("mechanism", "gaussian") == "gaussian" else defaults
+    defaults: dict[str, object] = {"mechanism": "gaussian", "clip_norm": CLIP_NORM, "placement": "server"}
+    return {**defaults, "delta": DELTA} if settings.get("mechanism", "gaussian") == "gaussian" else defaults
 
 
 def find_noise(settings: Mapping[str, Any]) -> dict[str, Any]:

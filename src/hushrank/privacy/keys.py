@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from hushrank.keys import above_zero, key, keys_of
 from hushrank.privacy.laplace import VARIANTS
-from hushrank.privacy.named import MODES, make_paper_noise
+from hushrank.privacy.named import CLIP_NORM, DELTA, MODES, make_paper_noise
 from hushrank.privacy.placement import Placement
 from hushrank.privacy.renyi import check_delta, check_epsilon
 
@@ -26,7 +26,7 @@ class ProtectionKeys:
     epsilon: float | None = key(
         None, "paper: of a round, as published; sound: of the whole training", only_for=(*_PAPER, *_SOUND)
     )
-    delta: float | None = key(None, "sound: default 1e-5", only_for=_SOUND)
+    delta: float | None = key(None, f"sound: default {DELTA:g}", only_for=_SOUND)
     sensitivity: float | None = key(
         None,
         "paper: Delta; default the one published with this epsilon",
@@ -43,7 +43,7 @@ class ProtectionKeys:
     )
     clip_norm: float | None = key(
         None,
-        "sound: norm that an update is clipped to; default .1",
+        f"sound: norm that an update is clipped to; default {CLIP_NORM:g}",
         check=above_zero,
         only_for=_SOUND,
         is_needed=True,

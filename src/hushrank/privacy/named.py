@@ -13,7 +13,7 @@ from hushrank.privacy.none import OpenUpdates
 from hushrank.privacy.placement import Placement
 from hushrank.privacy.protection import Exposure, UpdateProtection
 
-CLIP_NORM = 0.1  # of a sound mechanism, unless given
+CLIP_NORM, DELTA = 0.1, 1e-5  # of a sound mechanism, and of Gaussian noise, unless given
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,6 @@ PAPER_SETTINGS = {
     "fpdgd-4.5": PaperSetting(4.5, 5.0, 0.9),
     "fpdgd-10": PaperSetting(10.0, 5.0, 1.0),
 }  # [fpdgd, section 4]
-
-
-def paper_noise(name: str, *, n_clients: int, variant: str = "paper") -> PaperNoise:
-    """The published mechanism with a published setting."""
-    if name not in PAPER_SETTINGS:
-        raise ValueError(f"no published setting is called {name!r}; there are {', '.join(PAPER_SETTINGS)}.")
-    setting = PAPER_SETTINGS[name]
-    return PaperNoise(setting.epsilon, setting.sensitivity, n_clients, variant)
 
 
 def published_sensitivity(epsilon: float) -> float:

@@ -10,11 +10,11 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import Exchange, UpdateExchange, format_sum
 from hushrank.federation.keys import evolution_of, population_of
 from hushrank.federation.summation import MaskedSum, OpenSum, Summation
-from hushrank.privacy.named import make_protection
+from hushrank.privacy.named import DELTA, make_protection
 from hushrank.privacy.protection import Exposure, UpdateProtection
 from hushrank.recipes.recipe import Recipe
 
-DELTA, SUM_BOUND = 1e-5, 1.0
+SUM_BOUND = 1.0  # of an update's numbers in a secure sum, unless given
 
 
 def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, Summation]:

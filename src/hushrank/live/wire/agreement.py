@@ -19,7 +19,8 @@ from typing import Any
 
 from hushrank.aggregation.keys import ServerStepKeys
 from hushrank.aggregation.server_step import DEFAULT_RATES
-from hushrank.federation.keys import EVOLUTION, RewardKeys
+from hushrank.federation.evolution import Evolution
+from hushrank.federation.keys import EVOLUTION, RewardKeys, default_p
 from hushrank.keys import (
     Key,
     above_zero,
@@ -138,9 +139,16 @@ def parse_agreement(values: object) -> Agreement:
             "Client and server may be of different versions: update the older one."
         )
     check_essential(values.get(ESSENTIAL, []))
-    typed = {name: read_value(KEYS[name], value) for name, value in values.items() if name in KEYS}
     unknown = sorted(set(values) - set(KEYS) - {ESSENTIAL})
-    return Agreement(**typed, others=tuple((name, _as_text(values[name])) for name in unknown))
+    others = tuple((name, _as_text(values[name])) for name in unknown)
+    try:
+        typed = {name: read_value(KEYS[name], value) for name, value in values.items() if name in KEYS}
+        return Agreement(**typed, others=others)
+    except ValueError as error:  # Why: a later version may give a key that we know a value that we do not
+        raise ValueError(
+            f"this version of hushrank cannot keep the federation's agreement: {error} If the server is newer, update "
+            "hushrank to join."
+        ) from error
 
 
 def check_essential(names: object) -> None:
@@ -177,17 +185,14 @@ def _gradient_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _evolution_defaults(settings: Mapping[str, object]) -> dict[str, Any]:
-    privacy = settings.get("privacy", "paper")
+    made = Evolution(p=default_p(str(settings.get("privacy", "paper"))))
     return {
         "privacy": "paper",
         "rounds": 250,
         "hidden": 10,
         "activation": "relu",
         "server_optimiser": "adam",
-        "reward": "MaxRR",
-        "sigma": 0.01,
-        "antithetic": True,
-        "p": 1.0 if privacy == "none" else 0.9,
+        **{name: getattr(made, name) for name in ("reward", "sigma", "antithetic", "p")},
     }
 
 
