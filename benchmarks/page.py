@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,7 @@ def describe_ratios(published: dict[str, Any], measured: dict[str, Any]) -> list
         f"**{row['ratio']}** ({show_range(row['spread'])}) |"
         for row in published["side_by_side"]["rows"]
     ]
-    apart = [
-        f"| `{row['name']}` | {row['per_cpu_second']:,} ({show_range(row['spread'])}) | "
-        f"{show_range(row['published']['per_cpu_second'])} | {show_range(row['published']['spread'])} |"
-        for row in measured["rows"]
-    ]
+    apart = [describe_apart(rows) for rows in zip(*(run["rows"] for run in measured["runs"]), strict=True)]
     return [
         _SIDE_BY_SIDE,
         "\n".join([_TOGETHER, *together]),
@@ -113,6 +110,21 @@ def describe_ratios(published: dict[str, Any], measured: dict[str, Any]) -> list
         "\n".join([_ALONE, *apart]),
         _ONE_RUN,
     ]
+
+
+def describe_apart(rows: Sequence[dict[str, Any]]) -> str:
+    """A line of one benchmark, over all runs."""
+    medians = "; ".join(format(row["per_cpu_second"], ",") for row in rows)
+    ours = find_ends(row["spread"] for row in rows)
+    theirs = find_ends(row["published"]["per_cpu_second"] for row in rows)
+    ratio = find_ends(row["published"]["spread"] for row in rows)
+    return f"| `{rows[0]['name']}` | {medians} | " + " | ".join(map(show_range, (ours, theirs, ratio))) + " |"
+
+
+def find_ends(ranges: Iterable[list[float]]) -> list[float]:
+    """The lowest and the highest of all."""
+    lows, highs = zip(*ranges, strict=True)
+    return [min(lows), max(highs)]
 
 
 def show_range(ends: list[float] | None) -> str:
@@ -199,17 +211,18 @@ _APART = """\
 `python -m benchmarks.speed_ratio` measures our side anew: one thread, on generated data in the shape of MQ2007, the
 benchmarks by turns, after every engine has given the plain round's answer. Beside it stand speeds of the published
 code that were recorded **apart from ours**, on one core of a two-core machine and on data of the same shape. The last
-column is the least and the most that both ranges allow. Where both tables have a row, trust the first. To compare on
-your own machine, measure the published code there and give its speed with `--published-rate NAME=RATE`."""
+column is the least and the most that both ranges allow, over all runs. Runs were taken while other work kept the cores
+busy, and differ more from each other than turns within one do. Where both tables have a row, trust the first. To
+compare on your own machine, measure the published code there and give its speed with `--published-rate NAME=RATE`."""
 
 _ALONE = """\
-| benchmark | hushrank, per CPU-second (lowest to highest) | published, recorded apart | times, not side by side |
-| --- | ---: | ---: | ---: |"""
+| benchmark | hushrank, median of each run | lowest to highest | published, recorded apart | times, not side by side |
+| --- | ---: | ---: | ---: | ---: |"""
 
 _ONE_RUN = """\
-One run of 10 clients x 5 has 50 interactions a round, so each round's own cost weighs more, and the ratio is lower
-than that of 1,000 x 4. `10x5x15` trains fifteen runs in one program. The published code trains them one after
-another, so its speed is that of one run."""
+One run of 10 clients x 5 is slower than 1,000 x 4. It has only 50 interactions a round, so the fixed cost of a round
+probably weighs more; that was not measured apart. `10x5x15` trains fifteen runs in one program. The published code
+trains them one after another, so its speed is that of one run."""
 
 _SCALE = """\
 One round in which every client makes one search, `mq2007-like`, linear, each size in a process of its own. Clients

@@ -1,10 +1,12 @@
 """How many times as fast as the published code: our side of the comparison, beside what is known of the other.
 
     python -m benchmarks.speed_ratio --json docs/benchmarks/speed_ratio.json
+    python -m benchmarks.speed_ratio --json docs/benchmarks/speed_ratio.json --add
     python -m benchmarks.speed_ratio fpdgd-mq2007-like-10x5 --published-rate fpdgd-mq2007-like-10x5=1650
 
 Every engine that can run a benchmark must first give the plain round's answer. Then one thread trains all benchmarks by
-turns, several short times each, and CPU seconds are counted: other work on the machine disturbs them least. The
+turns, several short times each, and CPU seconds are counted: other work on the machine disturbs them least. It does
+disturb them, more from one run to the next than within one, so take several runs and keep them all (--add). The
 published code is not part of hushrank. `docs/benchmarks/published_speed.json` holds its recorded speeds, which were not
 taken beside ours; give the speed that you measured on this machine with --published-rate.
 """
@@ -66,13 +68,15 @@ def main(arguments: Sequence[str]) -> int:
         metavar="NAME=RATE",
         help="interactions per CPU-second of the published code, measured on this machine; repeatable",
     )
-    parser.add_argument("--json", type=Path, help="where to write the rows")
+    parser.add_argument("--json", type=Path, help="where to write the run")
+    parser.add_argument("--add", action="store_true", help="keep the runs that the file has")
     chosen = parser.parse_args(arguments)
     benchmarks = [find_benchmark(name) for name in chosen.names or COMPARED]
     rates = known_rates() | given_rates(chosen.published_rate)
     report = measure(benchmarks, rates, repeats=chosen.repeats, seconds=chosen.seconds)
     if chosen.json:
-        write_json(chosen.json, report)
+        before = read_json(chosen.json)["runs"] if chosen.add and chosen.json.exists() else []
+        write_json(chosen.json, {"runs": [*before, report]})
     json.dump(report, sys.stdout, indent=2)
     print()
     return 0

@@ -43,7 +43,7 @@ def test_a_rate_that_is_none_is_refused(text: str) -> None:
 
 def test_a_measurement_checks_every_engine_and_has_what_the_page_reads() -> None:
     found = measure(list(TINY.values()), known_rates(), repeats=3, seconds=0.01)
-    committed = json.loads((DATA / "speed_ratio.json").read_text())
+    committed = json.loads((DATA / "speed_ratio.json").read_text())["runs"][0]
     assert found.keys() == committed.keys() and found["threads"] == 1
     for row in found["rows"]:
         assert row.keys() == committed["rows"][0].keys() and set(row["gaps_to_plain"]) == {"numba", "xla"}
@@ -54,8 +54,8 @@ def test_a_measurement_checks_every_engine_and_has_what_the_page_reads() -> None
 def test_one_run_and_fifteen_are_measured_and_kept_apart() -> None:
     one, fifteen = (BENCHMARKS[name].recipe for name in ("fpdgd-mq2007-like-10x5", "fpdgd-mq2007-like-10x5x15"))
     assert (one.n_clients, one.interactions, one.repeats) == (10, 5, 1) and fifteen.repeats == 15
-    rows = json.loads((DATA / "speed_ratio.json").read_text())["rows"]
-    assert [row["name"] for row in rows] == list(COMPARED)
+    runs = json.loads((DATA / "speed_ratio.json").read_text())["runs"]
+    assert len(runs) > 1 and all([row["name"] for row in run["rows"]] == list(COMPARED) for run in runs)
 
 
 def test_the_page_has_the_ratios_of_one_machine_and_says_that_the_others_are_of_two() -> None:
@@ -73,6 +73,8 @@ def test_the_command_prints_what_it_writes(
     name, written = "fpdgd-mq2007-like-10x5", tmp_path / "ratio.json"
     words = [name, "--repeats", "2", "--seconds", ".01", "--published-rate", f"{name}=1000", "--json", str(written)]
     assert speed_ratio.main(words) == 0
-    found = json.loads(written.read_text())
-    assert json.loads(capsys.readouterr().out) == found
-    assert found["rows"][0]["published"]["measured_on"] == HERE
+    found = json.loads(written.read_text())["runs"]
+    assert [json.loads(capsys.readouterr().out)] == found
+    assert found[0]["rows"][0]["published"]["measured_on"] == HERE
+    assert speed_ratio.main([*words, "--add"]) == 0
+    assert json.loads(written.read_text())["runs"] == [*found, json.loads(capsys.readouterr().out)]
