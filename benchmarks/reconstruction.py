@@ -38,7 +38,7 @@ from hushrank.leaks.reconstruction import (
 )
 from hushrank.privacy.accounting import Training, make_account
 from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.privacy.named import PAPER_SETTINGS, paper_noise
+from hushrank.privacy.named import PAPER_SETTINGS, make_paper_noise
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.randomised_response import epsilon_bound
 from hushrank.rankers.linear import LinearRanker
@@ -169,8 +169,9 @@ def secure_sums(case: Case, noise: dict[float, float]) -> Iterator[Row]:
 
 def published_noise(case: Case) -> Iterator[Row]:
     """One of 1,000 clients' uploads with the published pairs of epsilon and Delta; epsilon is what the paper states."""
-    for name, setting in PAPER_SETTINGS.items():
-        federation = protect(case.federation, paper_noise(name, n_clients=1000))
+    for setting in PAPER_SETTINGS.values():
+        noise = make_paper_noise({"epsilon": setting.epsilon, "n_clients": 1000})
+        federation = protect(case.federation, noise)
         # Why fewer: noise of uneven size takes the observer a hundred times as long.
         watched = watch_rounds(federation, case.params, n_trials=max(2, case.trials // 4), key=case.key)
         label = f"with 1 of 1,000 shares, Delta {setting.sensitivity:g}"

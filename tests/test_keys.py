@@ -105,7 +105,7 @@ def test_the_word_none_takes_a_setting_back_unless_it_is_a_choice() -> None:
     [
         ({"colour": "red"}, "colour is 'red', must be one of white, grey."),
         ({"height": 0.0}, "height is 0.0, must be > 0."),
-        ({"height": float("inf")}, "height is inf, must be > 0."),
+        ({"height": float("inf")}, "height is inf, must be finite."),
         ({"doors": 0}, "doors is 0, must be at least 1."),
     ],
 )

@@ -52,6 +52,14 @@ def read_json(path: Path) -> Json:
     return found
 
 
+def refuse_newer(what: object, written: object, known: int) -> None:
+    """Refuse what a newer version wrote. what: the file or directory, for people; known: the newest format read."""
+    if not isinstance(written, int) or written > known:
+        raise ValueError(
+            f"{what} was written by a newer hushrank (format {written}, this one reads {known}): update hushrank."
+        )
+
+
 def sweep_unfinished(directory: Path) -> None:
     """Remove what a killed process left beside its files."""
     for path in directory.glob(f"{_TEMPORARY}*"):

@@ -166,7 +166,9 @@ def at_least(least: int) -> Check:
 
 
 def above_zero(value: float) -> str | None:
-    return None if 0 < value < float("inf") else "must be > 0"
+    if not value > 0:
+        return "must be > 0"
+    return None if value < float("inf") else "must be finite"
 
 
 def check_seed(seed: int) -> str | None:

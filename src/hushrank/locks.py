@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_FILE = "lock"
+LOCK = "lock"  # its name in the directory
 
 
 class Busy(ValueError):  # noqa: N818 - it passes
@@ -17,7 +17,7 @@ class Busy(ValueError):  # noqa: N818 - it passes
 @contextmanager
 def lock_directory(directory: Path, *, refusal: str) -> Iterator[None]:
     """While this lasts, no other process gets in; any death of the process releases it. refusal: said to the others."""
-    with (directory / _FILE).open("a+b") as file:
+    with (directory / LOCK).open("a+b") as file:
         try:
             if sys.platform == "win32":
                 import msvcrt

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from hushrank.clicks.named import USERS, named_user
+from hushrank.clicks.named import _CASCADE, _POSITION_ETAS, USERS, named_user
 from hushrank.clicks.table import TableUser
 from hushrank.clicks.table_fast import table_clicks
 from hushrank.streams import draw_below, draw_uniform, seed_key, stream
@@ -23,11 +23,18 @@ def random_lists() -> tuple[Array, Array, Array, Array]:
     return grades, click_draws, stop_draws, draw_below(stream(seed_key(61), 4), K + 1, N)
 
 
-@pytest.mark.parametrize("name", USERS)
+TABLES = {name: user for name in USERS if isinstance(user := named_user(name, n_grades=5), TableUser)}
+
+
+def test_published_people_have_tables_and_others_need_none() -> None:
+    """A person without a table runs on the plain engine only (CONTRIBUTING.md, Adding a method)."""
+    assert set(TABLES) >= {*_CASCADE, *_POSITION_ETAS}
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_the_table_clicks_where_the_person_does(name: str) -> None:
     grades, click_draws, stop_draws, lengths = random_lists()
-    user = named_user(name, n_grades=5)
-    assert isinstance(user, TableUser)
+    user = TABLES[name]
     table, where = user.as_table(K), np.arange(K) < lengths[:, None]
     click = np.where(
         where, np.array(table.click, np.float32)[grades] * np.array(table.examine, np.float32), np.float32(0)

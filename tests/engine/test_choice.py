@@ -52,9 +52,12 @@ def test_xla_says_why_it_is_not_numba(setting: Setting, platform: str, devices: 
 
 
 def test_a_machine_without_numba_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "has_numba", lambda: False)
+    monkeypatch.setattr(choice, "has_engine", lambda name: name != "numba")
     found = choose_engine(tiny_setting(), wanted="auto", platform="cpu")
-    assert found.name == "xla" and "not installed" in found.reason
+    assert found.name == "xla" and "numba not installed" in found.reason and not found.is_fallback
+    monkeypatch.setattr(choice, "has_engine", lambda name: name == "plain")
+    found = choose_engine(tiny_setting(), wanted="auto", platform="cpu")
+    assert found.name == "plain" and "numba and jax not installed" in found.reason and found.is_fallback
 
 
 def test_the_planned_searches_are_those_of_all_trainings() -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 from hushrank.privacy.clipping import clip_weights, grid_step
 from hushrank.privacy.draws import draw_fine_normal, draw_fine_uniform, draw_gamma, draw_laplace
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace, draw_noise_share, sum_noise_as_laplace
-from hushrank.privacy.named import PAPER_SETTINGS, paper_noise, published_sensitivity
+from hushrank.privacy.named import PAPER_SETTINGS, make_paper_noise, published_sensitivity
 from hushrank.streams import ENTROPY, Purpose, draw_bits, fold_in, seed_key, stream
 from hushrank.types import Array, DenseUpdate
 
@@ -130,13 +130,11 @@ def test_the_guarantee_says_what_the_paper_does_not() -> None:
     )
 
 
-def test_published_settings_by_name() -> None:
+def test_published_settings_bring_their_sensitivity() -> None:
     pairs = [(each.epsilon, each.sensitivity, each.p) for each in PAPER_SETTINGS.values()]
     assert pairs == [(1.2, 3, 0.25), (2.3, 3, 0.5), (4.5, 5, 0.9), (10, 5, 1.0)]
-    assert paper_noise("fpdgd-4.5", n_clients=1000) == PaperNoise(4.5, 5.0, 1000)
+    assert make_paper_noise({"epsilon": 4.5, "n_clients": 1000}) == PaperNoise(4.5, 5.0, 1000)
     assert published_sensitivity(2.3) == 3.0
-    with pytest.raises(ValueError, match=r"no published setting is called 'x'; there are fpdgd-1.2"):
-        paper_noise("x", n_clients=10)
     with pytest.raises(ValueError, match=r"Delta was published for 1.2, 2.3, 4.5, 10"):
         published_sensitivity(3)
 

@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, NamedArrays, Rule
 
@@ -70,8 +71,7 @@ def find_rule(name: str, **settings: object) -> CheckedRule | None:
     """The rule of this name with these settings; None: the weighted mean, which needs one update at a time."""
     if name == STREAMED:
         return None
-    made = RULES[name]
-    return CheckedRule(name, as_rule(made(**settings) if isinstance(made, type) else made))
+    return CheckedRule(name, as_rule(make_method(RULES, name, settings)))
 
 
 def count_needed(method: Callable[..., object]) -> int:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.attacks.sign_flip import SignFlip
+from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, Attack, AttackView, ForgedUpdate, Knowledge, Weighted
 
@@ -36,9 +37,7 @@ def find_attack(name: str | None, **settings: object) -> Attack | None:
     """The attack of this name with these settings; None: everybody is honest."""
     if name is None:
         return None
-    made = ATTACKS[name]
-    if isinstance(made, type):
-        return made(**settings)
+    made = make_method(ATTACKS, name, settings)
     return made if hasattr(made, "knowledge") else FunctionAttack(made)
 
 

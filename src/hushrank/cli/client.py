@@ -26,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_URL, _HOME, _PEOPLE = "http://127.0.0.1:8765", Path("hushrank-client"), Path("hushrank-people")
+HOME, PEOPLE = Path("hushrank-client"), Path("hushrank-people")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")]
 Home = Annotated[Path, typer.Option(help="The directory of this client.")]
 Ca = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust beside the system's (PEM).")]
@@ -35,10 +35,10 @@ Ca = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to t
 @app.command()
 def run(
     url: Annotated[
-        str | None, typer.Argument(metavar="URL", help=f"The server; default the one joined, else {_URL}.")
+        str | None, typer.Argument(metavar="URL", help="The server; default the one joined, else one on this machine.")
     ] = None,
     home: Annotated[
-        Path | None, typer.Option(help=f"The directory of this client; default {_HOME}, simulated {_PEOPLE}.")
+        Path | None, typer.Option(help=f"The directory of this client; default {HOME}, simulated {PEOPLE}.")
     ] = None,
     token: Annotated[str | None, typer.Option(help="To join with, once; from whoever runs the server.")] = None,
     epsilon: Annotated[
@@ -73,11 +73,11 @@ def run(
         raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
     with stopping() as stop:
         if simulate is None:
-            device = Device(home or _HOME, url, token, epsilon, ca, rounds, once)
+            device = Device(home or HOME, url, token, epsilon, ca, rounds, once)
             ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
-            pretence = replace(pretence, url=url or _URL, home=home or _PEOPLE, seed=seed, epsilon=epsilon)
+            pretence = replace(pretence, url=url or pretence.url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
             pretence = replace(pretence, ca=ca, rounds=rounds)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
@@ -88,10 +88,11 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     from hushrank.clicks.named import named_user
     from hushrank.data.load import load_dataset
     from hushrank.live.pretend.crowd import Pretence
+    from hushrank.live.wire.protocol import DEFAULT_URL
 
     dataset = load_dataset(data, folds=[fold], progress=_tell)
     known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
-    return Pretence(_URL, _PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
+    return Pretence(DEFAULT_URL, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:
@@ -102,7 +103,7 @@ def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> st
 
 
 @app.command()
-def leave(home: Home = _HOME, ca: Ca = None) -> None:
+def leave(home: Home = HOME, ca: Ca = None) -> None:
     """Leave the federation; what is on this device stays."""
     from hushrank.live.device.service import Device, leave_device
 
@@ -111,7 +112,7 @@ def leave(home: Home = _HOME, ca: Ca = None) -> None:
 
 
 @app.command()
-def sent(home: Home = _HOME, json_: AsJson = False) -> None:
+def sent(home: Home = HOME, json_: AsJson = False) -> None:
     """Every answer that ever left this device, byte for byte."""
     from hushrank.live.device.service import check_home
     from hushrank.live.device.store import STORE, Interactions

@@ -86,6 +86,8 @@ def main() -> None:
 
 def describe_error(error: Exception) -> str:
     """One line. Errors that hushrank raises say what to do; others are named as what they are."""
+    from hushrank.extras import explain_missing
+
     text = " ".join(str(error).split())
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
@@ -93,4 +95,6 @@ def describe_error(error: Exception) -> str:
         text = f"{text}. Nothing half-written was left; make room or permission and try again."
     if isinstance(error, ValueError | OSError):
         return text
+    if missing := explain_missing(error):
+        return missing
     return f"internal error, {type(error).__name__}: {text}. Report what hushrank --debug shows for the same command."

@@ -19,7 +19,6 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-_DELTA = 1e-5  # of Gaussian noise, unless given
 
 
 class Mechanism(StrEnum):
@@ -80,13 +79,14 @@ def epsilon(
         if p is not None or total is not None:
             raise ValueError("p and total belong to randomised-response; noise on updates is given by --noise.")
         from hushrank.privacy.accounting import explain_training
+        from hushrank.privacy.agreed import DELTA
 
         found = explain_training(
             mechanism,
             epsilon=epsilon,
             noise_multiplier=noise,
             rounds=rounds,
-            delta=_DELTA if delta is None and mechanism is Mechanism.gaussian else delta,
+            delta=DELTA if delta is None and mechanism is Mechanism.gaussian else delta,
             n_clients=clients,
             n_honest=honest,
             accountant=accountant,

@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_HOME = Path("hushrank-server")
+HOME = Path("hushrank-server")
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The federation's directory, as init made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -36,7 +36,7 @@ class MethodName(StrEnum):
 
 @app.command()
 def run(
-    directory: Directory = _HOME,
+    directory: Directory = HOME,
     host: Annotated[str | None, typer.Option(help="Address to listen on; default that of server.toml.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0: any free one; default that of server.toml.")] = None,
     behind_proxy: Annotated[
@@ -78,7 +78,7 @@ def _serve_with_live_line(directory: Path, options: Json) -> None:
 
 @app.command()
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory for the federation.")] = _HOME,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory for the federation.")] = HOME,
     method: Annotated[MethodName, typer.Option(help="How clients learn.")] = MethodName.fpdgd,
     features: Annotated[int, typer.Option(min=1, help="Numbers per query-document pair.")] = 46,
     set_: Annotated[
@@ -108,7 +108,7 @@ def init(
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
     chosen = parse_assignments(set_ or [])
-    config = make_config({key: None if value == "none" else value for key, value in chosen.items() if key in KEYS})
+    config = make_config({key: value for key, value in chosen.items() if key in KEYS}, none_unsets=True)
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
         if key in agreed:
@@ -126,7 +126,7 @@ def init(
 
 @app.command()
 def token(
-    directory: Directory = _HOME,
+    directory: Directory = HOME,
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 1,
     days: Annotated[float, typer.Option(help="That they can be used.")] = 30.0,
 ) -> None:
@@ -138,7 +138,7 @@ def token(
 
 
 @app.command()
-def status(directory: Directory = _HOME, json_: AsJson = False) -> None:
+def status(directory: Directory = HOME, json_: AsJson = False) -> None:
     """Say what the federation's file says: rounds, clients, refusals, privacy spent."""
     from hushrank.live.server.events import describe_status
     from hushrank.live.server.status import read_status
@@ -152,7 +152,7 @@ def status(directory: Directory = _HOME, json_: AsJson = False) -> None:
 
 @app.command()
 def export(
-    directory: Directory = _HOME,
+    directory: Directory = HOME,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The safetensors file; JSON is written beside it.")
     ] = Path("ranker.safetensors"),

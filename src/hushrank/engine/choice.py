@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hushrank.engine.device import ENGINES, has_numba
+from hushrank.engine.device import ENGINES, PACKAGES, has_engine
 from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_plain
+from hushrank.extras import EXTRAS, advise_install, require_package
 from hushrank.learners.named import PDGD
-
-_ASKED = "asked for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,39 +16,38 @@ class EngineChoice:
 
     name: str  # numba, xla or plain
     reason: str  # half a sentence, for people
-    is_fallback: bool = False  # plain, because what is faster cannot do it
+    is_fallback: bool = False  # plain, because what is faster cannot do it or is not installed
 
 
 def choose_engine(setting: Setting, *, wanted: str, platform: str, devices: int | None = None) -> EngineChoice:
-    """`numba`, the fused loop, where it can be used; `xla` where the method has a fast twin; else `plain`."""
+    """The engine that was asked for; `auto`: the fastest that is installed and can do it."""
     if wanted not in ENGINES:
         raise ValueError(f"engine is {wanted!r}, must be one of {', '.join(ENGINES)}.")
-    only_plain = why_not_fast(setting)
-    if wanted == "plain" or (wanted == "auto" and only_plain):
-        if reason := why_not_plain(setting.method):
-            raise ValueError(f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine.")
-        if wanted == "plain":
-            return EngineChoice("plain", _ASKED)
-        return EngineChoice("plain", f"the fast engines do not do {only_plain}", is_fallback=True)
-    if only_plain:
-        raise ValueError(f"engine={wanted} does not do {only_plain}: leave --engine out, the plain engine does.")
-    obstacle = why_not_fused(setting, platform=platform, devices=devices)
-    if setting.method.learner != PDGD and (obstacle or wanted == "xla"):
-        return choose_slow_engine(setting.method.learner.name, obstacle, wanted=wanted)
-    if wanted == "numba" and obstacle:
-        raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
+    able = list_engines(setting, platform=platform, devices=devices)
+    name = wanted
+    if wanted == "auto":
+        name = next((each for each in able if has_engine(each)), able[0] if able else "plain")
+    if name not in able:
+        raise ValueError(explain_unable(name, setting))
+    if name in PACKAGES:
+        require_package(PACKAGES[name])
     if wanted != "auto":
-        return EngineChoice(wanted, _ASKED)
-    if obstacle:
-        return EngineChoice("xla", f"numba does not do {obstacle}")
-    return EngineChoice("numba", "the fastest for this ranker on a processor")
+        return EngineChoice(name, "asked for")
+    reason = explain_choice(name, able, setting, platform=platform, devices=devices)
+    return EngineChoice(name, reason, is_fallback=name == "plain")
+
+
+def list_engines(setting: Setting, *, platform: str, devices: int | None = None) -> list[str]:
+    """The engines that can do it, installed or not, the fastest first: the fused loop, compiled programs, plain."""
+    method, is_fast = setting.method, why_not_fast(setting) is None
+    can_fuse = is_fast and why_not_fused(setting, platform=platform, devices=devices) is None
+    able = {"numba": can_fuse, "xla": is_fast and method.learner == PDGD, "plain": why_not_plain(method) is None}
+    return [name for name, is_able in able.items() if is_able]
 
 
 def why_not_fused(setting: Setting, *, platform: str, devices: int | None) -> str | None:
     """What keeps a setting that has a fast twin out of the fused loop; None: nothing does."""
     method = setting.method
-    if not has_numba():
-        return "anything here: it is not installed"
     if platform != "cpu":
         return f"device={platform}"
     if (devices or 1) != 1:
@@ -61,9 +59,30 @@ def why_not_fused(setting: Setting, *, platform: str, devices: int | None) -> st
     return central if is_central else "networks with this learner"
 
 
-def choose_slow_engine(learner: str, obstacle: str | None, *, wanted: str) -> EngineChoice:
-    """Of a learner that has a fused form and no other, where the fused loop cannot be used."""
-    if wanted != "auto":
-        raise ValueError(f"engine={wanted} does not do learner={learner}: leave --engine out.")
-    reason = f"learner={learner} has no form but numba's, which does not do {obstacle}"
-    return EngineChoice("plain", reason, is_fallback=True)
+def explain_choice(name: str, able: list[str], setting: Setting, *, platform: str, devices: int | None) -> str:
+    """Why this one, of those that can do it."""
+    missing = [PACKAGES[faster] for faster in able[: able.index(name)]]
+    if missing:
+        advice = advise_install(EXTRAS[missing[0]])
+        return f"{' and '.join(missing)} not installed, so a slower engine is used; for a faster one: {advice}"
+    if name == "numba":
+        return "the fastest for this ranker on a processor"
+    if only_plain := why_not_fast(setting):
+        return f"the fast engines do not do {only_plain}"
+    obstacle = why_not_fused(setting, platform=platform, devices=devices)
+    if name == "xla":
+        return f"numba does not do {obstacle}"
+    return f"learner={setting.method.learner.name} has no form but numba's, which does not do {obstacle}"
+
+
+def explain_unable(engine: str, setting: Setting) -> str:
+    """Why an engine cannot do it."""
+    only_plain, learner = why_not_fast(setting), setting.method.learner
+    if engine == "plain":
+        reason = why_not_plain(setting.method)
+        return f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine."
+    if only_plain:
+        return f"engine={engine} does not do {only_plain}: leave --engine out, the plain engine does."
+    if learner != PDGD:
+        return f"engine={engine} does not do learner={learner.name}: leave --engine out."
+    return "engine=numba needs a processor and a linear ranker (or foltr-es): use --engine xla."

@@ -5,14 +5,16 @@ JAX is imported only where its engine is used: it costs seconds, and a linear ra
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hushrank.extras import has_package, require_package
+
 ENGINES = ("auto", "numba", "xla", "plain")
+PACKAGES = {"numba": "numba", "xla": "jax"}  # {engine: what must be installed for it}
 
 
 def choose_platform(wanted: str = "auto") -> str:
@@ -46,10 +48,9 @@ def find_device(platform: str) -> Any:
 
 def import_jax() -> Any:
     """JAX with the persistent compilation cache on; a clear sentence where the `lab` extra is missing."""
-    try:
-        import jax
-    except ImportError as error:
-        raise ValueError('this needs JAX: install it with pip install "hushrank[lab]".') from error
+    require_package("jax")
+    import jax
+
     # Why: a cache that cannot be written costs only time; the run itself will say that the disk is full
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
     if not jax.config.jax_compilation_cache_dir:
@@ -63,5 +64,5 @@ def compilation_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hushrank" / "compiled"
 
 
-def has_numba() -> bool:
-    return importlib.util.find_spec("numba") is not None
+def has_engine(engine: str) -> bool:
+    return engine not in PACKAGES or has_package(PACKAGES[engine])

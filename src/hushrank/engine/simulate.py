@@ -21,6 +21,7 @@ from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
+from hushrank.extras import require_package
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.types import Array, NamedArrays
 
@@ -103,6 +104,8 @@ class Preparation:
 
 def prepare(setting: Setting, options: Options) -> Preparation:
     """What the simulation will do, decided before it begins; refuses what cannot be done here."""
+    if setting.method.summation.package is not None:
+        require_package(setting.method.summation.package)
     platform = choose_platform(options.device)
     plans = make_plans(setting, platform=platform, n_devices=count_devices(setting.method, options, platform))
     workers = count_workers(setting, plans, options)

@@ -63,7 +63,7 @@ class RewardKeys:
     )
     p: float | None = key(
         None,
-        "foltr-es: probability that a reward is told as it was; default .9, 1 without privacy",
+        f"foltr-es: probability that a reward is told as it was; default {_TRUTH['paper']:g}, 1 without privacy",
         only_for=(EVOLUTION,),
         is_needed=True,
     )

@@ -17,6 +17,7 @@ class Summation(ABC):
     __slots__ = ()
     name: ClassVar[str]  # under which the engines keep what belongs to it
     is_secure: ClassVar[bool]  # whether the server sees only sums
+    package: ClassVar[str | None] = None  # that must be installed for it
 
     @property
     @abstractmethod
@@ -58,6 +59,7 @@ class MaskedSum(Summation):
 
     name: ClassVar[str] = "masked"
     is_secure: ClassVar[bool] = True
+    package: ClassVar[str | None] = "cryptography"
 
     format: SumFormat
 

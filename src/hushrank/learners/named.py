@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from hushrank.keys import make_method
 from hushrank.learners.pdgd import pdgd_gradient
 from hushrank.registry import register
 from hushrank.types import Gradient
@@ -32,8 +33,7 @@ PDGD = NamedLearner("pdgd", pdgd_gradient)
 
 def find_learner(name: str, **settings: object) -> NamedLearner:
     """The learner of this name with these settings."""
-    made = LEARNERS[name]
-    return NamedLearner(name, made(**settings) if isinstance(made, type) else made)
+    return NamedLearner(name, make_method(LEARNERS, name, settings))
 
 
 def register_learner(name: str, gradient: LearnerMaker) -> None:

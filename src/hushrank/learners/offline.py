@@ -15,6 +15,7 @@ import numpy as np
 
 from hushrank.types import Array, QuerySet
 
+PACKAGES = {"mse": "sklearn", "lambdamart": "lightgbm"}  # {ranker: what must be installed for it}
 _NEWTON_STEPS = 100
 _FEW_VALUES = 5_000_000  # features x documents. Why: below, a tree takes less time than threads to meet at its nodes
 _WAITING = "OMP_WAIT_POLICY"

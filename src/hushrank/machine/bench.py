@@ -58,6 +58,7 @@ BENCHMARKS = {
     made.name: made
     for made in (
         _bench("fpdgd-mq2007-like-1000x4", "linear, 1,000 clients x 4 interactions"),
+        _bench("fpdgd-mq2007-like-10x5", "linear, 10 clients x 5, one run", n_clients=10, interactions=5),
         _bench(
             "fpdgd-mq2007-like-10x5x15",
             "linear, 10 clients x 5, 15 runs in one program",
@@ -74,6 +75,18 @@ BENCHMARKS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyBenchmark:
+    """Compiled, and equal to the plain round."""
+
+    engine: str  # numba, xla or plain
+    platform: str  # cpu or gpu
+    advance: Advance
+    start: NamedArrays  # before the first round
+    compile_s: float  # until the first round was done
+    gap: float  # the largest difference of a parameter from the plain round's
+
+
 def find_benchmark(name: str) -> Benchmark:
     if name in BENCHMARKS:
         return BENCHMARKS[name]
@@ -86,18 +99,8 @@ def find_benchmark(name: str) -> Benchmark:
 
 def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "auto") -> Json:
     """One row of the benchmark's JSON."""
-    setting, platform = resolve(benchmark.recipe), choose_platform(device)
-    plan = make_plans(setting, platform=platform)[0]
-    named = name_engine(setting, Options(engine=engine), platform)
-    start = initial_state(setting, plan)
-    began = time.perf_counter()
-    advance = load_engine(named, platform, threads=os.cpu_count() or 1)(setting, plan)
-    state, _ = advance(start, 1, 1)
-    compile_s = time.perf_counter() - began
-    gap = compare_with_plain(setting, plan, np.asarray(state[PARAMS]))
-    if not gap < _TOLERANCE:
-        raise ValueError(f"{benchmark.name}: the fast round differs from the plain one by {gap:.1e}; not timed.")
-    timings = list(time_calls(advance, start))
+    ready = prepare_benchmark(benchmark, device=device, engine=engine, threads=os.cpu_count() or 1)
+    timings = list(time_calls(ready.advance, ready.start))
     return {
         "name": benchmark.name,
         "about": benchmark.about,
@@ -105,13 +108,29 @@ def run_benchmark(benchmark: Benchmark, *, device: str = "auto", engine: str = "
         "interactions_per_second": round(median(n / wall for n, wall, _ in timings)),
         "spread_per_second": [round(pick(n / wall for n, wall, _ in timings)) for pick in (min, max)],
         "n_timings": len(timings),
-        "compile_s": round(compile_s, 2),
-        "gap_to_plain": float(f"{gap:.1e}"),
+        "compile_s": round(ready.compile_s, 2),
+        "gap_to_plain": float(f"{ready.gap:.1e}"),
         "peak_memory_mb": round(peak_memory() / 1e6),
-        "engine": named,
-        "device": describe_platform(platform),
+        "engine": ready.engine,
+        "device": describe_platform(ready.platform),
         "processors": os.cpu_count(),
     }
+
+
+def prepare_benchmark(benchmark: Benchmark, *, device: str, engine: str, threads: int) -> ReadyBenchmark:
+    """Compile it, run one round and the same round plainly; refuses an engine that gives another answer."""
+    setting, platform = resolve(benchmark.recipe), choose_platform(device)
+    plan = make_plans(setting, platform=platform)[0]
+    named = name_engine(setting, Options(engine=engine), platform)
+    start = initial_state(setting, plan)
+    began = time.perf_counter()
+    advance = load_engine(named, platform, threads=threads)(setting, plan)
+    state, _ = advance(start, 1, 1)
+    compile_s = time.perf_counter() - began
+    gap = compare_with_plain(setting, plan, np.asarray(state[PARAMS]))
+    if not gap < _TOLERANCE:
+        raise ValueError(f"{benchmark.name}: the fast round differs from the plain one by {gap:.1e}; not timed.")
+    return ReadyBenchmark(named, platform, advance, start, compile_s, gap)
 
 
 def compare_with_plain(setting: Setting, plan: Plan, params: Array) -> float:
@@ -122,13 +141,23 @@ def compare_with_plain(setting: Setting, plan: Plan, params: Array) -> float:
 
 def time_calls(advance: Advance, start: NamedArrays) -> Iterator[tuple[int, float, float]]:
     """(interactions, seconds, processor seconds) of each timing, after a warm-up."""
+    n_rounds = count_rounds(advance, start, _SECONDS)
+    for _ in range(_TIMINGS):
+        yield time_call(advance, start, n_rounds)
+
+
+def count_rounds(advance: Advance, start: NamedArrays, seconds: float) -> int:
+    """Rounds in a timing of about so long; two rounds of warm-up say how many."""
     began = time.perf_counter()
     finish(advance(start, 1, 2))
-    n_rounds = min(CHUNK, max(1, int(2 * _SECONDS / (time.perf_counter() - began))))
-    for _ in range(_TIMINGS):
-        wall, cpu = time.perf_counter(), time.process_time()
-        seen = finish(advance(start, 1, n_rounds))
-        yield int(seen[SEARCHES].sum()), time.perf_counter() - wall, time.process_time() - cpu
+    return min(CHUNK, max(1, int(2 * seconds / (time.perf_counter() - began))))
+
+
+def time_call(advance: Advance, start: NamedArrays, n_rounds: int) -> tuple[int, float, float]:
+    """(interactions, seconds, processor seconds) of these rounds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    seen = finish(advance(start, 1, n_rounds))
+    return int(seen[SEARCHES].sum()), time.perf_counter() - wall, time.process_time() - cpu
 
 
 def finish(done: tuple[NamedArrays, NamedArrays]) -> NamedArrays:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushrank.extras import advise_install
 from hushrank.runs.environment import package_version
 
 
@@ -27,7 +28,7 @@ def examine_machine() -> Iterator[Check]:
     yield Check("python", (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0] + " (3.11 to 3.13 wanted)")
     for package in ("numpy", "typer", "rich", "safetensors", "jax", "numba", "scipy"):
         found = package_version(package)
-        yield Check(package, found is not None, found or 'missing: pip install "hushrank[lab]"')
+        yield Check(package, found is not None, found or f"missing: {advise_install('lab')}")
     yield check_cache()
     yield Check("processors", True, f"{os.cpu_count()}")
     if package_version("jax"):

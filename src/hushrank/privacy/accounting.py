@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hushrank.extras import require_package
 from hushrank.privacy.placement import Adjacency, Placement
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
@@ -398,8 +399,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _library() -> Any:
-    try:
-        import dp_accounting
-    except ImportError as error:
-        raise ValueError("composition needs the package dp-accounting: pip install 'hushrank[lab]'.") from error
+    require_package("dp_accounting")
+    import dp_accounting
+
     return dp_accounting

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from hushrank.keys import above_zero, at_least, key, keys_of
+from hushrank.privacy.agreed import CLIP_NORM, DELTA
 from hushrank.privacy.laplace import VARIANTS
 from hushrank.privacy.named import MODES
 from hushrank.privacy.placement import Placement
@@ -26,7 +27,7 @@ class ProtectionKeys:
     epsilon: float | None = key(
         None, "paper: of a round, as published; sound: of the whole training", only_for=(*_PAPER, *_SOUND)
     )
-    delta: float | None = key(None, "sound: default 1e-5", only_for=_SOUND)
+    delta: float | None = key(None, f"sound: default {DELTA:g}", only_for=_SOUND)
     sensitivity: float | None = key(
         None,
         "paper: Delta; default the one published with this epsilon",
@@ -43,7 +44,7 @@ class ProtectionKeys:
     )
     clip_norm: float | None = key(
         None,
-        "sound: norm that an update is clipped to; default .1",
+        f"sound: norm that an update is clipped to; default {CLIP_NORM:g}",
         check=above_zero,
         only_for=_SOUND,
         is_needed=True,

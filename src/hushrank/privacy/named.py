@@ -33,14 +33,6 @@ PAPER_SETTINGS = {
 }  # [fpdgd, section 4]
 
 
-def paper_noise(name: str, *, n_clients: int, variant: str = "paper") -> PaperNoise:
-    """The published mechanism with a published setting."""
-    if name not in PAPER_SETTINGS:
-        raise ValueError(f"no published setting is called {name!r}; there are {', '.join(PAPER_SETTINGS)}.")
-    setting = PAPER_SETTINGS[name]
-    return PaperNoise(setting.epsilon, setting.sensitivity, n_clients, variant)
-
-
 def published_sensitivity(epsilon: float) -> float:
     """The Delta that [fpdgd, section 4] used with an epsilon."""
     for setting in PAPER_SETTINGS.values():

@@ -15,7 +15,7 @@ from hushrank.privacy.named import make_protection
 from hushrank.privacy.protection import Exposure, UpdateProtection
 from hushrank.recipes.recipe import Recipe
 
-SUM_BOUND = 1.0
+SUM_BOUND = 1.0  # of an update's numbers in a secure sum, unless given
 
 
 def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, Summation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hushrank.files import JsonObject
+from hushrank.files import JsonObject, refuse_newer
 from hushrank.reports.cells import known
 from hushrank.reports.wording import OFFLINE, join_words, setting_text
 
@@ -86,12 +86,7 @@ class ReproductionSummary:
 
 def read_reproduction(result: JsonObject) -> ReproductionSummary:
     """The JSON of a reproduction; a ValueError of one line says what is wrong with it."""
-    version = result.get("format", SUPPORTED_FORMAT)
-    if not isinstance(version, int) or version > SUPPORTED_FORMAT:
-        raise ValueError(
-            f"this reproduction was written by a newer hushrank (format {version}, this one reads {SUPPORTED_FORMAT}). "
-            "Update with: pip install --upgrade hushrank"
-        )
+    refuse_newer("this reproduction", result.get("format", SUPPORTED_FORMAT), SUPPORTED_FORMAT)
     try:
         return _read(result)
     except (KeyError, TypeError, AttributeError) as error:

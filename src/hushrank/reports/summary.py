@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from hushrank.files import Json, JsonObject
+from hushrank.files import Json, JsonObject, refuse_newer
 
 SUPPORTED_FORMAT = 1
 
@@ -116,12 +116,7 @@ def _read_result(path: Path) -> Json:
             raise ValueError(f"{path} is a sweep: its report is {path / 'report.html'}. Name single runs of it here.")
         raise ValueError(f"{path} is not a run: it holds no recipe.json. Name a directory that hushrank run wrote.")
     result = _read_object(path / "result.json")
-    version = result.get("format", SUPPORTED_FORMAT)
-    if not isinstance(version, int) or version > SUPPORTED_FORMAT:
-        raise ValueError(
-            f"{path} was written by a newer hushrank (format {version}, this one reads {SUPPORTED_FORMAT}). "
-            "Update with: pip install --upgrade hushrank"
-        )
+    refuse_newer(path, result.get("format", SUPPORTED_FORMAT), SUPPORTED_FORMAT)
     return result
 
 

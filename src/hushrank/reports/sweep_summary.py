@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hushrank.files import JsonObject
+from hushrank.files import JsonObject, refuse_newer
 from hushrank.look.numbers import format_spread
 from hushrank.reports.cells import known
 from hushrank.reports.wording import METRICS, OFFLINE, count_text, join_words, setting_text
@@ -72,12 +72,7 @@ class SweepSummary:
 
 def read_sweep(sweep: JsonObject) -> SweepSummary:
     """The JSON of a sweep; a ValueError of one line says what is wrong with it."""
-    version = sweep.get("format", SUPPORTED_FORMAT)
-    if not isinstance(version, int) or version > SUPPORTED_FORMAT:
-        raise ValueError(
-            f"this sweep was written by a newer hushrank (format {version}, this one reads {SUPPORTED_FORMAT}). "
-            "Update with: pip install --upgrade hushrank"
-        )
+    refuse_newer("this sweep", sweep.get("format", SUPPORTED_FORMAT), SUPPORTED_FORMAT)
     try:
         return SweepSummary(
             str(sweep["name"]),

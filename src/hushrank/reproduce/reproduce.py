@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hushrank.data.catalog import CATALOG
 from hushrank.federation.keys import population_of
-from hushrank.files import Json, JsonObject, write_json
+from hushrank.files import Json, JsonObject, refuse_newer, write_json
 from hushrank.recipes.checks import OF_OFFLINE
 from hushrank.recipes.options import list_options
 from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
@@ -25,7 +25,6 @@ from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, 
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
-from hushrank.runs.directory import check_format
 from hushrank.runs.environment import now
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 
@@ -365,7 +364,7 @@ def read_found(directory: Path) -> Json | None:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
-    check_format(directory, found.get("format", FORMAT), FORMAT)
+    refuse_newer(directory, found.get("format", FORMAT), FORMAT)
     return found
 
 

@@ -13,8 +13,9 @@ from hushrank.data.notices import notice_dataset
 from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options
+from hushrank.extras import require_package
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.learners.offline import lambdamart, mse_ranker, ranking_svm
+from hushrank.learners.offline import PACKAGES, lambdamart, mse_ranker, ranking_svm
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import mean_ndcg
 from hushrank.recipes.recipe import Recipe
@@ -31,6 +32,8 @@ class Baseline(Simulation):
     tell: Callable[[str], None] = lambda _: None
 
     def check(self, options: Options) -> RunPlacement:
+        if self.recipe.recipe in PACKAGES:
+            require_package(PACKAGES[self.recipe.recipe])
         platform = super().check(options).platform
         return RunPlacement(platform, self.recipe.recipe, "it is trained on labels, without searches")
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 
-from hushrank.files import Json, sweep_unfinished, write_json
+from hushrank.files import Json, refuse_newer, sweep_unfinished, write_json
 from hushrank.locks import lock_directory
 from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
 
@@ -58,16 +58,8 @@ def read_recipe_file(directory: Path) -> Recipe | None:
         return None
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
-    check_format(directory, values.pop("format", FORMAT), FORMAT)
+    refuse_newer(directory, values.pop("format", FORMAT), FORMAT)
     return recipe_from_json(values)
-
-
-def check_format(directory: Path, written: object, known: int) -> None:
-    if not isinstance(written, int) or written > known:
-        raise ValueError(
-            f"{directory} was written by a newer hushrank (format {written}, this one reads {known}). "
-            "Update with: pip install --upgrade hushrank"
-        )
 
 
 def locked(directory: Path) -> AbstractContextManager[None]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushrank.extras import explain_missing
 from hushrank.files import JsonObject
 from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.runs.run import RunOptions, run_recipe
@@ -95,7 +96,9 @@ def run_here(number: int, job: Job, options: PoolOptions) -> str | None:
 def describe_failure(error: Exception) -> str:
     """One line; what hushrank did not raise itself is named as what it is."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, ValueError | OSError):
+        return text
+    return explain_missing(error) or f"{type(error).__name__}: {text}"
 
 
 class _Pool:

@@ -14,11 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 
-from hushrank.files import Json, JsonObject, sweep_unfinished, write_json
+from hushrank.files import Json, JsonObject, refuse_newer, sweep_unfinished, write_json
 from hushrank.recipes.grid import Grid, GridPoint, expand, grid_as_json, make_grid
 from hushrank.recipes.recipe import recipe_from_json
 from hushrank.reports.sweep import write_sweep
-from hushrank.runs.directory import check_format, locked
+from hushrank.runs.directory import locked
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 from hushrank.runs.result import spread
 
@@ -88,7 +88,7 @@ def read_definition(out: Path) -> Json | None:
         return None
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove {out} and run again.") from error
-    check_format(out, values.get("format", FORMAT), FORMAT)
+    refuse_newer(out, values.get("format", FORMAT), FORMAT)
     return values
 
 

@@ -19,9 +19,9 @@ from hushrank.live.device.client import Ending, Participant, Report, take_part
 from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import (
     AgreementChangedError,
+    hold_home,
     join_federation,
     leave_federation,
-    lock_home,
     open_account,
 )
 from hushrank.live.device.named import make_learning
@@ -64,8 +64,7 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
     timer.start()
     with (
         serving(federation) as (url, _),
-        lock_home(home),
-        Interactions(home / STORE) as store,
+        hold_home(home) as store,
         Transport(url, stop=stop) as way,
     ):
         agreement = join_federation(store, way, token="t" * 43)
@@ -428,9 +427,9 @@ def test_leaving_twice_is_leaving_once(tmp_path: Path, way_to: WayTo) -> None:
 
 
 def test_two_clients_never_share_a_home(tmp_path: Path) -> None:
-    with lock_home(tmp_path), pytest.raises(ValueError, match="another client is at work in"), lock_home(tmp_path):
+    with hold_home(tmp_path), pytest.raises(ValueError, match="another client is at work in"), hold_home(tmp_path):
         pass
-    with lock_home(tmp_path):
+    with hold_home(tmp_path):
         pass
 
 

@@ -236,6 +236,21 @@ def test_whatever_a_later_version_adds_has_one_digest(added: dict[str, Any]) -> 
     assert canonical(agreement) == json.dumps(sent, sort_keys=True, separators=(",", ":")).encode()
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"privacy": "newer-mode"}, "privacy is 'newer-mode', must be one of none, paper, sound"),
+        ({"method": "newer-method"}, "method is 'newer-method', must be one of"),
+        ({"ranker": "newer-ranker"}, "ranker is 'newer-ranker'"),
+        ({"k": [5, 10]}, "k is .*, must be a whole number"),
+    ],
+)
+def test_a_later_value_of_a_known_key_is_refused_with_a_hint_to_update(change: dict[str, Any], why: str) -> None:
+    values = {**as_json(make_agreement("library", n_features=3)), **change}
+    with pytest.raises(ValueError, match=f"{why}.* If the server is newer, update hushrank to join"):
+        parse_agreement(values)
+
+
 @pytest.mark.parametrize("essential", [None, "masks", 7, {"masks": 1}, [1]])
 def test_essential_is_a_list_of_names(essential: object) -> None:
     with pytest.raises(ValueError, match="essential must be a list of names"):

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hushrank.live.device.store import Interactions, Membership
+from hushrank.live.device.store import STORE, Interactions, Membership
 from hushrank.live.device.transport import Transport, parse_json
 from hushrank.live.wire.agreement import Agreement, as_json, parse_agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.protocol import ENROL, FEDERATION, LEAVE, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import guarantee_of, price_of, total_epsilon_of
-from hushrank.locks import lock_directory
+from hushrank.locks import LOCK, lock_directory
 from hushrank.privacy.ledger import Budget, Ledger, LedgerError, open_ledger, read_ledger
 
 LEDGER = "ledger.jsonl"
@@ -33,11 +34,36 @@ class AgreementChangedError(ValueError):
     """The server's terms are not those under which this client joined."""
 
 
-def lock_home(home: Path) -> AbstractContextManager[None]:
-    """One client at a time works in a home."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+@contextmanager
+def hold_home(home: Path, *, is_durable: bool = True) -> Iterator[Interactions]:
+    """The store of a home in which no other client works meanwhile. Who fails before joining leaves nothing new."""
+    new = list_missing(home / STORE, home / LOCK, home)
     refusal = f"another client is at work in {home}. Stop it, or name another directory."
-    return lock_directory(home, refusal=refusal)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keeps = True  # Why: where another client holds the home, all of it is theirs
+    try:
+        with lock_directory(home, refusal=refusal):
+            keeps = (home / STORE).exists()
+            with Interactions(home / STORE, is_durable=is_durable) as store:
+                try:
+                    yield store
+                finally:
+                    keeps = keeps or not store.is_empty()
+    finally:
+        if not keeps:
+            remove_new(new)
+
+
+def list_missing(*places: Path) -> list[Path]:
+    """Those that are not there, and the directories around the last that are not, the innermost first."""
+    return [place for place in (*places, *places[-1].parents) if not place.exists()]
+
+
+def remove_new(new: Sequence[Path]) -> None:
+    """Take back files and empty directories that were missing before; what somebody else uses by now stays."""
+    for place in new:
+        with suppress(OSError):
+            place.rmdir() if place.is_dir() else place.unlink()
 
 
 def join_federation(store: Interactions, transport: Transport, *, token: str | None = None) -> Agreement:
@@ -49,6 +75,10 @@ def join_federation(store: Interactions, transport: Transport, *, token: str | N
     if known is not None and known.state == LEFT:
         raise ValueError(f"{store.path.parent} has left its federation. To join again, name another --home.")
     agreement = ask_agreement(transport)
+    if token is None and (known is None or known.state == JOINING):
+        raise ValueError(
+            f"{transport.url} is new to this device: ask whoever runs it for a token, and give it with --token."
+        )
     if known is not None and known.state == MEMBER:
         check_agreement(parse_agreement(json.loads(known.agreement)), agreement)
     credential = known.credential if known is not None else make_secret()
@@ -58,7 +88,12 @@ def join_federation(store: Interactions, transport: Transport, *, token: str | N
         store.keep_membership(joining)
     transport.credential = credential
     if state == JOINING:
-        enrol(transport, token)
+        try:
+            enrol(transport, token)
+        except RefusedError as error:
+            if known is None:
+                store.forget_membership()  # Why only now: an answer that was lost may have taken the credential
+            raise _explain_token(error, transport.url) from error
         store.keep_membership(replace(joining, state=MEMBER))
     return agreement
 
@@ -92,25 +127,19 @@ def check_agreement(joined: Agreement, now: Agreement) -> None:
 
 
 def enrol(transport: Transport, token: str | None) -> None:
-    if token is None:
-        raise ValueError(
-            f"{transport.url} is new to this device: ask whoever runs it for a token, and give it with --token."
-        )
-    try:
-        transport.call(
-            "POST",
-            ENROL,
-            parse=parse_json(lambda values: values),
-            body=json.dumps({"token": token}).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-    except RefusedError as error:
-        if error.reason is Reason.token:
-            raise ValueError(
-                f"{transport.url} does not know this token, or another device used it, or it is too old: ask for "
-                "another."
-            ) from error
-        raise
+    transport.call(
+        "POST",
+        ENROL,
+        parse=parse_json(lambda values: values),
+        body=json.dumps({"token": token}).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+
+
+def _explain_token(error: RefusedError, url: str) -> ValueError:
+    if error.reason is not Reason.token:
+        return ValueError(str(error))
+    return ValueError(f"{url} does not know this token, or another device used it, or it is too old: ask for another.")
 
 
 def leave_federation(store: Interactions, transport: Transport) -> None:

@@ -33,10 +33,11 @@ class ShownList:
 
 def open_home(home: Path) -> tuple[Learning, Interactions]:
     """How the federation of a client's home learns, and the home's store; close the store when done."""
-    store = Interactions(home / STORE)
-    membership = store.membership()
-    if membership is None:
-        store.close()
+    store = Interactions(home / STORE) if (home / STORE).is_file() else None
+    membership = store.membership() if store is not None else None
+    if store is None or membership is None:
+        if store is not None:
+            store.close()
         raise ValueError(f"{home} has not joined a federation: run hushrank client --home {home} --token TOKEN first.")
     return make_learning(parse_agreement(json.loads(membership.agreement))), store
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.live.device.client import Ending, Listeners, Participant, take_part
-from hushrank.live.device.membership import join_federation, leave_federation, lock_home, open_account
+from hushrank.live.device.membership import hold_home, join_federation, leave_federation, open_account
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, Transport
+from hushrank.live.wire.protocol import DEFAULT_URL
 
-DEFAULT_URL = "http://127.0.0.1:8765"
 _PATIENCE_S = 20.0  # where somebody waits for the end
 
 
@@ -32,8 +32,7 @@ class Device:
 def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
     """Take part until the end."""
     with (
-        lock_home(device.home),
-        Interactions(device.home / STORE) as store,
+        hold_home(device.home) as store,
         _open_transport(
             device, store, stop=stop, patience_s=_PATIENCE_S if device.is_once else None, tell=listeners.tell
         ) as transport,
@@ -50,8 +49,7 @@ def leave_device(device: Device, tell: Callable[[str], None]) -> str:
     """Leave the federation; the address of what was left."""
     check_home(device.home)
     with (
-        lock_home(device.home),
-        Interactions(device.home / STORE) as store,
+        hold_home(device.home) as store,
         _open_transport(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell) as transport,
     ):
         leave_federation(store, transport)

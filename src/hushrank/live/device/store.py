@@ -150,6 +150,16 @@ class Interactions:
         row = self._database.first("SELECT url, agreement, credential, state FROM membership")
         return None if row is None else Membership(*row)
 
+    def forget_membership(self) -> None:
+        """As if this device had never asked."""
+        with self._database.transaction() as run:
+            run("DELETE FROM membership")
+
+    def is_empty(self) -> bool:
+        """Whether nothing is kept here: no membership, and nothing that was shown."""
+        asked = "SELECT EXISTS (SELECT 1 FROM membership) OR EXISTS (SELECT 1 FROM impressions)"
+        return not self._database.first(asked)[0]
+
     def keep_membership(self, membership: Membership) -> None:
         values = (1, membership.url, membership.agreement, membership.credential, membership.state)
         with self._database.transaction() as run:

@@ -13,9 +13,9 @@ from statistics import fmean
 
 from hushrank.live.device.client import Ending, Listeners, Participant, ask_ranker, take_part
 from hushrank.live.device.learning import Learning
-from hushrank.live.device.membership import join_federation, lock_home, open_account
+from hushrank.live.device.membership import hold_home, join_federation, list_missing, open_account, remove_new
 from hushrank.live.device.named import make_learning
-from hushrank.live.device.store import STORE, Interactions, KeptRanker
+from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.pretend.person import Person, search_enough
 from hushrank.live.wire.agreement import Agreement
@@ -91,6 +91,8 @@ def pretend(
     """Let these people take part, each until its end; the first error stops all of them."""
     board = Scoreboard(pretence.fold.test, show)
     endings, errors = list[Ending](), list[Exception]()
+    new = list_missing(pretence.home)
+    pretence.home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def live(id: int) -> None:
         listeners = Listeners(tell, greet) if id == ids[0] else Listeners()  # Why: what all have to say is said once
@@ -108,6 +110,7 @@ def pretend(
             thread.join(1.0)
     told = [error for error in errors if not isinstance(error, StoppedError)]
     if told or errors:
+        remove_new(new)
         raise (told or errors)[0]
     return endings
 
@@ -116,8 +119,7 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listener
     """One person's client, from joining to its end."""
     home = pretence.home / str(id)
     with (
-        lock_home(home),
-        Interactions(home / STORE, is_durable=False) as store,
+        hold_home(home, is_durable=False) as store,
         Transport(pretence.url, ca=pretence.ca, stop=stop, tell=listeners.tell) as transport,
     ):
         token = pretence.tokens[id] if id < len(pretence.tokens) else None

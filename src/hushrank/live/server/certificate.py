@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hushrank.extras import require_package
+
 _DAYS = 3650  # Why: clients hold this very certificate, so that a short life protects nothing and stops everything
 
 
 def write_certificate(certificate: Path, private_key: Path, hosts: Sequence[str]) -> None:
     """PEM files for these names and addresses."""
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-    except ImportError as error:
-        raise ValueError("a certificate needs the package cryptography: pip install 'hushrank[server]'.") from error
+    require_package("cryptography", extra="server")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
 

@@ -2,84 +2,77 @@
 
 from __future__ import annotations
 
-import difflib
-import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushrank.keys import Key, above_zero, check_values, hint_names, key, keys_of, read_value
 from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.protocol import MOST_WAIT_S
+from hushrank.live.wire.protocol import DEFAULT_HOST, DEFAULT_PORT, MOST_WAIT_S
 from hushrank.live.wire.terms import exchange_of
 
 FILE = "server.toml"
 
 
-def _key(default: Any, says: str) -> Any:
-    return field(default=default, metadata={"says": says})
+def _check_port(port: int) -> str | None:
+    return None if 0 <= port < 65536 else "must be from 0 to 65535"
+
+
+def _check_sleep(seconds: float) -> str | None:
+    return (
+        None if seconds > MOST_WAIT_S else f"must be above {MOST_WAIT_S}: a client that waits in a long poll is awake"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """Every key of server.toml; None: the default that its comment names."""
 
-    host: str = _key("127.0.0.1", "address to listen on; beyond this machine only with TLS or --behind-proxy")
-    port: int = _key(8765, "0: any free one")
-    tls_certificate: str | None = _key(None, "PEM file, relative to this directory; default: no TLS")
-    tls_key: str | None = _key(None, "PEM file of its private key")
-    cohort: int | None = _key(None, "clients asked in each round; default: all who are awake, or n_clients if agreed")
-    quorum: int | None = _key(None, "fewest answers that make a ranker; default: as few as the agreement allows")
-    min_clients: int | None = _key(
+    host: str = key(DEFAULT_HOST, "address to listen on; beyond this machine only with TLS or --behind-proxy")
+    port: int = key(DEFAULT_PORT, "0: any free one", check=_check_port)
+    tls_certificate: str | None = key(None, "PEM file, relative to this directory; default: no TLS")
+    tls_key: str | None = key(None, "PEM file of its private key")
+    cohort: int | None = key(None, "clients asked in each round; default: all who are awake, or n_clients if agreed")
+    quorum: int | None = key(None, "fewest answers that make a ranker; default: as few as the agreement allows")
+    min_clients: int | None = key(
         None, "fewest awake clients with which a round opens; default: all (privacy=paper), half (sound) or 1"
     )
-    deadline_s: float = _key(60.0, "seconds that a round stays open for those who have not answered")
-    pause_s: float = _key(0.0, "seconds between two rounds")
-    asleep_after_s: float = _key(120.0, "a client that has not called for so many seconds is not asked")
-    max_norm: float = _key(100.0, "longest update that is taken where no clipping was agreed (privacy none, paper)")
-    body_timeout_s: float = _key(10.0, "seconds in which a request's body must have arrived")
-    requests_per_second: float = _key(300.0, "of one client, on average; also of one address without a credential")
-    burst: int = _key(600, "requests at once")
-    keep_updates: bool = _key(False, "keep single updates for audits; otherwise they are wiped when their round ends")
-    log_json: bool = _key(False, "one JSON object per event on stderr instead of lines for people")
+    deadline_s: float = key(60.0, "seconds that a round stays open for those who have not answered", check=above_zero)
+    pause_s: float = key(0.0, "seconds between two rounds")
+    asleep_after_s: float = key(
+        120.0, "a client that has not called for so many seconds is not asked", check=_check_sleep
+    )
+    max_norm: float = key(
+        100.0, "longest update that is taken where no clipping was agreed (privacy none, paper)", check=above_zero
+    )
+    body_timeout_s: float = key(10.0, "seconds in which a request's body must have arrived", check=above_zero)
+    requests_per_second: float = key(
+        300.0, "of one client, on average; also of one address without a credential", check=above_zero
+    )
+    burst: int = key(600, "requests at once", check=above_zero)
+    keep_updates: bool = key(False, "keep single updates for audits; otherwise they are wiped when their round ends")
+    log_json: bool = key(False, "one JSON object per event on stderr instead of lines for people")
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            _check_kind(f.name, getattr(self, f.name), str(f.type))
-        if not 0 <= self.port < 65536:
-            raise ValueError(f"port is {self.port}, must be from 0 to 65535.")
-        for key in ("deadline_s", "max_norm", "body_timeout_s", "requests_per_second", "burst"):
-            if not 0 < getattr(self, key) < math.inf:
-                raise ValueError(f"{key} is {getattr(self, key)}, must be > 0 and finite.")
-        if self.asleep_after_s <= MOST_WAIT_S:
-            raise ValueError(
-                f"asleep_after_s is {self.asleep_after_s:g}, must be above {MOST_WAIT_S}: a client that waits in a "
-                "long poll is awake."
-            )
+        check_values(keys_of(type(self)).values(), self)
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key belong together: give both or none.")
 
 
-KEYS = tuple(f.name for f in fields(ServerConfig))
-_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
+KEYS: Mapping[str, Key] = keys_of(ServerConfig)
 
 
-def _check_kind(key: str, value: object, kind: str) -> None:
-    name, _, rest = kind.partition(" | ")
-    right = isinstance(value, _KINDS[name]) and (name == "bool" or not isinstance(value, bool))
-    if not (right or (rest == "None" and value is None)):
-        raise ValueError(f"{key} is {value!r}, must be of kind {kind}.")
-
-
-def make_config(values: Mapping[str, Any]) -> ServerConfig:
-    for key in values:
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}."
-            raise ValueError(f"no key of a server is called {key!r}; {hint}")
-    return ServerConfig(**values)
+def make_config(values: Mapping[str, Any], *, none_unsets: bool = False) -> ServerConfig:
+    """From a file or a command line. none_unsets: the word none takes an optional key back."""
+    for name in values:
+        if name not in KEYS:
+            raise ValueError(f"no key of a server is called {name!r}; {hint_names(name, KEYS)}")
+    return ServerConfig(
+        **{name: read_value(KEYS[name], value, none_unsets=none_unsets) for name, value in values.items()}
+    )
 
 
 def read_config(directory: Path) -> ServerConfig:
@@ -101,13 +94,9 @@ def read_config(directory: Path) -> ServerConfig:
 def write_config(config: ServerConfig, *, heading: str) -> str:
     """The text of server.toml: every key with what it means; what is left to its default is commented out."""
     lines = [f"# {line}" for line in heading.splitlines()]
-    for f in fields(config):
-        value = getattr(config, f.name)
-        lines += [
-            "",
-            f"# {f.metadata['says']}",
-            f"{f.name} = {_as_toml(value)}" if value is not None else f"# {f.name} =",
-        ]
+    for name, declared in KEYS.items():
+        value = getattr(config, name)
+        lines += ["", f"# {declared.help}", f"{name} = {_as_toml(value)}" if value is not None else f"# {name} ="]
     return "\n".join(lines) + "\n"
 
 

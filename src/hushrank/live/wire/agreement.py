@@ -19,6 +19,7 @@ from typing import Any
 
 from hushrank.aggregation.keys import ServerStepKeys
 from hushrank.aggregation.server_step import DEFAULT_RATES
+from hushrank.federation.evolution import Evolution
 from hushrank.federation.keys import EVOLUTION, RewardKeys, check_told, default_p
 from hushrank.keys import (
     Key,
@@ -123,9 +124,16 @@ def parse_agreement(values: object) -> Agreement:
             "Client and server may be of different versions: update the older one."
         )
     check_essential(values.get(ESSENTIAL, []))
-    typed = {name: read_value(KEYS[name], value) for name, value in values.items() if name in KEYS}
     unknown = sorted(set(values) - set(KEYS) - {ESSENTIAL})
-    return Agreement(**typed, others=tuple((name, _as_text(values[name])) for name in unknown))
+    others = tuple((name, _as_text(values[name])) for name in unknown)
+    try:
+        typed = {name: read_value(KEYS[name], value) for name, value in values.items() if name in KEYS}
+        return Agreement(**typed, others=others)
+    except ValueError as error:  # Why: a later version may give a key that we know a value that we do not
+        raise ValueError(
+            f"this version of hushrank cannot keep the federation's agreement: {error} If the server is newer, update "
+            "hushrank to join."
+        ) from error
 
 
 def check_essential(names: object) -> None:
@@ -168,9 +176,7 @@ def _settle_evolution(settings: Settings) -> dict[str, Any]:
         "hidden": 10,
         "activation": "relu",
         "server_optimiser": "adam",
-        "reward": "MaxRR",
-        "sigma": 0.01,
-        "antithetic": True,
+        **{name: getattr(Evolution(), name) for name in ("reward", "sigma", "antithetic")},
         **settings,
     }
     return {"p": default_p(chosen["privacy"]), **chosen}

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,19 +90,6 @@ def decode_reward(body: bytes, *, low: float = 0.0, high: float = 1.0) -> Receiv
     if not all(_to_float32(low) <= reward <= _to_float32(high) for reward in rewards):
         raise RefusedError(Reason.reward, f"a reward in the message is outside the range from {low:g} to {high:g}.")
     return ReceivedReward(seed, tuple(rewards))
-
-
-def decode_rewards(
-    bodies: Iterable[bytes], *, low: float = 0.0, high: float = 1.0
-) -> tuple[list[ReceivedReward], Counter[str]]:
-    """A round's messages that can be right, and how many were refused for which reason: the round goes on."""
-    received, refused = list[ReceivedReward](), Counter[str]()
-    for body in bodies:
-        try:
-            received.append(decode_reward(body, low=low, high=high))
-        except ValueError as reason:
-            refused[str(reason)] += 1
-    return received, refused
 
 
 def _to_float32(number: float) -> float:

@@ -7,6 +7,8 @@ version, agreement, weight and credential travel in headers. Everything else tha
 
 from __future__ import annotations
 
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
+DEFAULT_URL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"  # of a server on the same machine
 WIRE_VERSION = 1  # Why: also names how a perturbation is made of a seed; another recipe for it is another version
 
 FEDERATION, ENROL, ME, LEAVE = "/v1/federation", "/v1/enrol", "/v1/me", "/v1/leave"
