@@ -161,6 +161,15 @@ def why_not_fast(setting: Setting) -> str | None:
     return next((f"clicks={name}" for name, user in people if not isinstance(user, TableUser)), None)
 
 
+def why_not_compiled(method: Method) -> str | None:
+    """What the fused loop can do and the compiled program (`xla`) cannot."""
+    if method.learner != PDGD:
+        return f"learner={method.learner.name}"
+    if isinstance(method.exchange, Evolution) and method.exchange.is_as_published:
+        return "variant=published-code of foltr-es"  # whose draws follow each other, so that lists wait for each other
+    return None
+
+
 def why_not_plain(method: Method) -> str | None:
     """What the plain engine cannot do."""
     if method.batch is not None and method.server_step.optimiser != "sgd":

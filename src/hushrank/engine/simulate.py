@@ -23,11 +23,10 @@ from hushrank.engine.device import (
 )
 from hushrank.engine.inputs import Advance
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
-from hushrank.engine.setting import Method, Setting, is_fusable, why_not_fast, why_not_plain
+from hushrank.engine.setting import Method, Setting, is_fusable, why_not_compiled, why_not_fast, why_not_plain
 from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.learners.named import PDGD
 from hushrank.types import Array, NamedArrays
 
 
@@ -190,17 +189,18 @@ def name_engine(setting: Setting, options: Options, platform: str) -> str:
             f"engine={options.engine} does not do {only_plain}: leave --engine out, the plain engine does."
         )
     can_fuse = platform == "cpu" and is_fusable(setting.method) and (options.devices or 1) == 1
-    if setting.method.learner != PDGD and not (can_fuse and has_numba() and options.engine != "xla"):
-        return name_slow_engine(setting.method.learner.name, options)
+    only_fused = why_not_compiled(setting.method)
+    if only_fused and not (can_fuse and has_numba() and options.engine != "xla"):
+        return name_slow_engine(only_fused, options)
     if options.engine == "numba" and not (can_fuse and has_numba()):
         raise ValueError("engine=numba needs numba, a processor and a linear ranker (or foltr-es): use --engine xla.")
     return "numba" if can_fuse and has_numba() and options.engine != "xla" else "xla"
 
 
-def name_slow_engine(learner: str, options: Options) -> str:
-    """Of a learner that has a fused form and no other, where the fused loop cannot be used."""
+def name_slow_engine(what: str, options: Options) -> str:
+    """Of what has a fused form and no other, where the fused loop cannot be used."""
     if options.engine != "auto":
-        raise ValueError(f"engine={options.engine} does not do learner={learner}: leave --engine out.")
+        raise ValueError(f"engine={options.engine} does not do {what}: leave --engine out.")
     return "plain"
 
 

@@ -84,11 +84,12 @@ def check_no_evolution(keys: EvolutionKeys, *, method: str) -> None:
         raise ValueError(f"{given[0]} is for recipe {EVOLUTION}; {method} does not have it.")
 
 
-def evolution_of(keys: EvolutionKeys, *, privacy: str, top_grade: int = 2) -> Evolution:
+def evolution_of(keys: EvolutionKeys, *, privacy: str, variant: str = "paper", top_grade: int = 2) -> Evolution:
     """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
     if privacy == "none" and keys.p not in (None, 1):
         raise ValueError(f"p is {keys.p}, but privacy=none tells every reward as it was: leave one of them out.")
     chosen: dict[str, Any] = {name: getattr(keys, name) for name in ("reward", "sigma", "antithetic")}
     chosen["n_points"] = keys.reward_points
     chosen["p"] = keys.p if keys.p is not None else 0.9 if privacy == "paper" else 1.0
-    return Evolution(top_grade=top_grade, **{name: value for name, value in chosen.items() if value is not None})
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return Evolution(top_grade=top_grade, variant=variant, **given)
