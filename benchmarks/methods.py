@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hushrank.cli.running import run_visibly
 from hushrank.files import write_json
 from hushrank.metrics.significance import paired_t_test
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.reproduce.literature import find_result
 from hushrank.reproduce.verdicts import OFFLINE, Finished
-from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.runs.run import RunOptions
 
 USERS = ("perfect", "navigational", "informational")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # two million searches each
@@ -50,7 +51,7 @@ class Lab:
     def run(self, name: str, recipe: str, **changes: Any) -> Finished:
         place = self.out / name.replace(" ", "-").replace(",", "").replace("=", "")
         chosen = change_recipe(NAMED[recipe], {"data": self.data, "clicks": list(USERS), **changes})
-        done = run_recipe(chosen, RunOptions(out=place, resume=True))
+        done = run_visibly(chosen, RunOptions(out=place, resume=True), quiet=False, title=name)
         print(f"{name}: {done.result['cpu_s']:.0f} CPU-seconds", file=sys.stderr)
         return Finished({"data": self.data}, place, done.result)
 

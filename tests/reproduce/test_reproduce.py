@@ -142,6 +142,30 @@ def test_the_published_number_of_the_same_cell_stands_beside_ours() -> None:
     }
 
 
+@pytest.mark.parametrize(("name", "n_published"), [("foltr-es.table3", 2), ("fpdgd.table2", 4)])
+def test_tables_with_printed_numbers_are_also_run_as_published(name: str, n_published: int, tmp_path: Path) -> None:
+    trials = prepare(name, ReproduceOptions(out=tmp_path)).trials
+    told = {trial.cell["data"]: 0 for trial in trials}
+    for trial in trials:
+        assert trial.recipe.variant == trial.cell.get("variant", "paper")
+        told[trial.cell["data"]] += trial.recipe.variant == "published-code"
+    assert set(told.values()) == {n_published}
+
+
+def test_a_variant_that_is_set_for_all_is_run_once(tmp_path: Path) -> None:
+    changed = ReproduceOptions(tmp_path, changes={"variant": "published-code"})
+    directories = [job.directory for job in prepare("fpdgd.table2", changed).jobs]
+    assert len(set(directories)) == len(directories) == len(prepare("fpdgd.figure3", changed).jobs)
+
+
+def test_a_claim_is_judged_by_our_trial_and_not_by_the_one_as_published() -> None:
+    ours = Fake(data="mq2008", method="foltr-es", ranker="linear")
+    published = Fake(data="mq2008", method="foltr-es", ranker="linear", variant="published-code")
+    outcome = Trials((published, ours))  # type: ignore[arg-type] # what find reads of a trial
+    assert outcome.find(data="mq2008", ranker="linear").cell == ours.cell
+    assert outcome.find(data="mq2008", variant="published-code").cell == published.cell
+
+
 def test_no_number_without_a_run() -> None:
     assert beside(None, 0.5) == {"ours": None, "std": None, "n": 0, "published": 0.5, "difference": None}
 

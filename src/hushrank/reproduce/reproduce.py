@@ -82,7 +82,13 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
     trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
-    return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+    return Prepared(result, reproduction, data, drop_twins(trials), options.out / variant_name(result.name, options))
+
+
+def drop_twins(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """A variant that a change has made the same as ours is no trial of its own."""
+    ours = {hash_recipe(trial.recipe) for trial in trials if "variant" not in trial.cell}
+    return tuple(t for t in trials if "variant" not in t.cell or hash_recipe(t.recipe) not in ours)
 
 
 def change_trial(trial: Trial, changes: Mapping[str, object]) -> Recipe:
