@@ -26,6 +26,7 @@ from hushrank.reproduce.verdicts import OFFLINE, ONLINE, Finished
 
 VARIANTS = ("published-code", "paper")
 REPEATS = {"linear": 3, "mlp": 1}
+ROUNDS = {"foltr-es": 250, "fpdgd": 1000}  # of the papers
 TRAIN, TEST = "train/MaxRR", "offline/MaxRR"
 EARLY = 0.2  # share of the searches after which the curve is read, too [fpdgd, Figure 2]
 EPSILON = 4.5  # of [fpdgd, Figures 4 to 6]
@@ -39,7 +40,8 @@ OTHERS = {  # {(clients, searches of each in a round): rounds}
 
 
 def describe_evolution(lab: Lab, ranker: str) -> list[Row]:
-    same: dict[str, Any] = {"ranker": ranker, "privacy": "none", "repeats": REPEATS[ranker], "eval_every": 10}
+    size = {"rounds": ROUNDS["foltr-es"], "repeats": REPEATS[ranker], "eval_every": 10}
+    same: dict[str, Any] = {"ranker": ranker, "privacy": "none", **size}
     runs = {name: lab.run(f"foltr-es {ranker} {name}", "foltr-es", variant=name, **same) for name in VARIANTS}
     return [
         {
@@ -70,7 +72,7 @@ def find_printed(ranker: str, user: str, split: str) -> float:
 
 def describe_budgets(lab: Lab) -> list[Row]:
     """[fpdgd, Table 2 and Figures 2 and 3]"""
-    return [row for s in PAPER_SETTINGS.values() for row in describe_noise(lab, s.epsilon, rounds=1000)]
+    return [row for s in PAPER_SETTINGS.values() for row in describe_noise(lab, s.epsilon, rounds=ROUNDS["fpdgd"])]
 
 
 def describe_sizes(lab: Lab) -> list[Row]:
