@@ -154,7 +154,7 @@ def rankers_and_baselines(data: DataChoice, scale: ReproductionSize) -> list[Tri
 
 
 def with_published_seeds(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
-    """Table 3 also with the seeds of the published code. The paper's text says p = .9, its notebook for MQ2008 p = 1."""
+    """Table 3 also with the seeds of the published code. The text says p = .9, the notebook for MQ2008 p = 1."""
     cell: Cell = {"variant": "published-code"}
     published = [evolve(data, scale, {"ranker": ranker, **cell}, ranker=ranker, **cell) for ranker in RANKERS]
     return [*rankers_and_baselines(data, scale), *published]
