@@ -250,3 +250,14 @@ def test_the_published_bound_costs_less_and_has_the_pattern_of_the_printed_numbe
         assert kept["fpdgd", None, user] - row["offline/nDCG@10"]["mean"] < 0.004
     gains = {u: rows[4.5, u]["online/nDCG@10"]["mean"] - rows[2.3, u]["online/nDCG@10"]["mean"] for u in USERS}
     assert gains["perfect"] > 1.9 * max(gains["navigational"], gains["informational"])
+
+
+def test_with_the_published_bound_a_hundred_clients_lose_less_and_ten_as_much() -> None:
+    quiet = {
+        (r["n_clients"], r["clicks"]): r["ours"]
+        for r in read("reproduced/fpdgd.figure4")["rows"]
+        if r["privacy"] == "none"
+    }
+    rows = {(row["n_clients"], row["clicks"]): row for row in read("as_published")["parts"]["fpdgd sizes"][:6]}
+    costs = {cell: quiet[cell] - row["offline/nDCG@10"]["mean"] for cell, row in rows.items()}
+    assert all(0.07 < costs[10, user] < 0.13 and 0.002 < costs[100, user] < 0.007 for user in USERS)
