@@ -165,9 +165,7 @@ def why_not_compiled(method: Method) -> str | None:
     """What the fused loop can do and the compiled program (`xla`) cannot."""
     if method.learner != PDGD:
         return f"learner={method.learner.name}"
-    if isinstance(method.exchange, Evolution) and method.exchange.is_as_published:
-        return "variant=published-code of foltr-es"  # whose draws follow each other, so that lists wait for each other
-    return None
+    return method.exchange.why_not_compiled
 
 
 def why_not_plain(method: Method) -> str | None:

@@ -76,6 +76,11 @@ class Evolution(Exchange):
         return self.variant == "published-code"
 
     @property
+    def why_not_compiled(self) -> str | None:
+        """The published draws follow each other, so that a client's lists wait for each other."""
+        return "variant=published-code of foltr-es" if self.is_as_published else None
+
+    @property
     def signs(self) -> tuple[int, ...]:
         """Directions in which a perturbation is tried; a reward of each is sent."""
         return (1, -1) if self.antithetic else (1,)
