@@ -1,9 +1,9 @@
-"""Methods beside each other on MQ2008: the numbers of five tables of docs/findings.md that no single run holds.
+"""Methods beside each other on MQ2008: the numbers of four tables of docs/findings.md that no single run holds.
 
     python -m benchmarks.methods --data DIR/MQ2008 --out runs/methods [--only labels ...]
 
 Runs are kept below --out and continued if they were interrupted; the tables land beside them as JSON: `methods`,
-`method_pairs`, `labels`, `fewer_interactions` and `antithetic`. Copied to docs/benchmarks, they are what the page
+`method_pairs`, `labels` and `antithetic`. Copied to docs/benchmarks, they are what the page
 shows. About two hours on one core; `labels` alone takes a minute.
 """
 
@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hushrank.cli.running import run_visibly
 from hushrank.files import write_json
 from hushrank.metrics.significance import paired_t_test
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.reproduce.literature import find_result
 from hushrank.reproduce.verdicts import OFFLINE, Finished
-from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.runs.run import RunOptions
 
 USERS = ("perfect", "navigational", "informational")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {  # two million searches each
@@ -36,7 +36,6 @@ PAIRS = [
     ("fpdgd, server rate 30", "pdgd"),
     *((name, other) for name in list(METHODS)[3:] for other in ("pdgd", "fpdgd")),
 ]
-FEWER = (15, 30, 60, 125, 250)  # rounds of 8,000 searches
 LOOKS = (0, 1, 5, 12, 25, 50)  # rounds after which antithetic perturbations are held against one direction
 Row = dict[str, Any]
 
@@ -50,7 +49,7 @@ class Lab:
     def run(self, name: str, recipe: str, **changes: Any) -> Finished:
         place = self.out / name.replace(" ", "-").replace(",", "").replace("=", "")
         chosen = change_recipe(NAMED[recipe], {"data": self.data, "clicks": list(USERS), **changes})
-        done = run_recipe(chosen, RunOptions(out=place, resume=True))
+        done = run_visibly(chosen, RunOptions(out=place, resume=True), quiet=False, title=name)
         print(f"{name}: {done.result['cpu_s']:.0f} CPU-seconds", file=sys.stderr)
         return Finished({"data": self.data}, place, done.result)
 
@@ -110,24 +109,6 @@ def describe_labels(lab: Lab) -> list[Row]:
     return rows
 
 
-def describe_fewer(lab: Lab) -> list[Row]:
-    """MaxRR on training queries beside the printed one [foltr-es, Table 3]; one training in each fold."""
-    wanted = {"data": "mq2008", "method": "foltr-es", "ranker": "linear", "split": "train"}
-    table = find_result("foltr-es.table3").rows
-    printed = {row.cell["clicks"]: row.published for row in table if wanted.items() <= row.cell.items()}
-    runs = {n: lab.run(f"fewer {n}", "foltr-es", rounds=n, eval_every=n) for n in FEWER}
-    return [
-        {
-            "clicks": user,
-            "n_interactions": run.n_interactions,
-            "ours": round(run.metric(user, "train/MaxRR")["mean"], 4),
-            "published": printed[user],
-        }
-        for user in USERS
-        for run in runs.values()
-    ]
-
-
 def describe_antithetic(lab: Lab) -> list[Row]:
     """MaxRR on validation queries on the way, in both directions and in one; not privatised."""
     same: dict[str, Any] = {"rounds": LOOKS[-1], "eval_every": 1, "repeats": 5, "privacy": "none"}
@@ -147,10 +128,6 @@ TABLES: dict[str, tuple[Callable[[Lab], list[Row]], Row]] = {
     "methods": (describe_methods, {}),
     "method_pairs": (describe_pairs, {"metric": OFFLINE}),
     "labels": (describe_labels, {}),
-    "fewer_interactions": (
-        describe_fewer,
-        {"metric": "train/MaxRR", "ranker": "linear", "p": 0.9, "repeats": 1},
-    ),
     "antithetic": (describe_antithetic, {"metric": "vali/MaxRR", "ranker": "linear", "p": 1}),
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 import measured_leaks
 import measured_noise
 import measured_private
+import measured_published
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.look.numbers import format_count, format_p, format_signed, format_value
@@ -177,23 +178,6 @@ def printed_elsewhere(data: Path) -> str:
     )
 
 
-def fewer_interactions(data: Path) -> str:
-    """Where the linear ranker passes the printed values on its way."""
-    rows = read(data, "fewer_interactions")["rows"]
-    steps = list(dict.fromkeys(row["n_interactions"] for row in rows))
-    ours = {(row["clicks"], row["n_interactions"]): row["ours"] for row in rows}
-    printed = {row["clicks"]: row["published"] for row in rows}
-    lines = [
-        [user, *(mark(ours[user, n], printed[user]) for n in steps), format_value(printed[user])] for user in USERS
-    ]
-    return make_markdown(["user", *map(format_count, steps), "printed"], lines)
-
-
-def mark(ours: float, printed: float) -> str:
-    """Bold from the printed value on."""
-    return f"**{format_value(ours)}**" if ours >= printed else format_value(ours)
-
-
 def antithetic(data: Path) -> str:
     """How much higher MaxRR is with antithetic perturbations, on the way."""
     rows = read(data, "antithetic")["rows"]
@@ -288,13 +272,13 @@ TABLES: Tables = {
     "count-claims": count_claims,
     "claims": claims,
     "printed-elsewhere": printed_elsewhere,
-    "fewer-interactions": fewer_interactions,
     "antithetic": antithetic,
     "methods": methods,
     "method-pairs": method_pairs,
     "server-steps": server_steps,
     "speed": speed,
     **measured_noise.TABLES,
+    **measured_published.TABLES,
     **measured_private.TABLES,
     **measured_leaks.TABLES,
 }

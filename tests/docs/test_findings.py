@@ -207,3 +207,57 @@ def test_ten_clients_pay_most_for_noise_and_a_thousand_least() -> None:
     costs = [(line[1], float(line[4])) for line in table("fpdgd-clients")]
     span = {n: (min(c for m, c in costs if m == n), max(c for m, c in costs if m == n)) for n, _ in costs}
     assert span == {"10": (0.0667, 0.1157), "100": (0.0073, 0.0115), "1,000": (0.0033, 0.0059)}
+
+
+def as_published(part: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """{(variant, user): row} of FOLtR-ES."""
+    return {(row["variant"], row["clicks"]): row for row in read("as_published")["parts"][part]}
+
+
+def test_with_the_published_seeds_the_linear_ranker_has_the_printed_values_and_with_ours_better_ones() -> None:
+    found = as_published("foltr-es")
+    for user in USERS:
+        published, ours = found["published-code", user], found["paper", user]
+        for split, metric in (("train", "train/MaxRR"), ("test", "offline/MaxRR")):
+            printed = published["printed"][split]
+            assert abs(published[metric]["mean"] - printed) < 0.005
+            assert 0.007 < ours[metric]["mean"] - printed < 0.02
+
+
+def test_with_the_published_seeds_foltr_es_declines_and_with_ours_it_does_not() -> None:
+    for (variant, _), row in as_published("foltr-es").items():
+        for metric, early in row["early"].items():
+            assert (row[metric]["mean"] > early) == (variant == "paper")
+
+
+def test_the_printed_values_beside_the_variants_are_those_of_the_paper() -> None:
+    printed = {
+        tuple(row.cell[key] for key in ("ranker", "clicks", "split")): row.published
+        for row in find_result("foltr-es.table3").rows
+        if row.cell["data"] == "mq2008" and row.cell["method"] == "foltr-es"
+    }
+    rows = [row for part in ("foltr-es", "foltr-es two-layer") for row in read("as_published")["parts"][part]]
+    shown = {(row["ranker"], row["clicks"], split): row["printed"][split] for row in rows for split in row["printed"]}
+    assert shown == printed
+
+
+def test_the_published_bound_costs_less_and_has_the_pattern_of_the_printed_numbers() -> None:
+    seen, kept = fpdgd("table2"), fpdgd("figure2")
+    rows = {(row["epsilon"], row["clicks"]): row for row in read("as_published")["parts"]["fpdgd"]}
+    assert set(rows) == {(epsilon, user) for epsilon in BUDGETS for user in USERS}
+    for (epsilon, user), row in rows.items():
+        assert seen["fpdgd", epsilon, user] < row["online/nDCG@10"]["mean"] < seen["fpdgd", None, user]
+        assert kept["fpdgd", None, user] - row["offline/nDCG@10"]["mean"] < 0.004
+    gains = {u: rows[4.5, u]["online/nDCG@10"]["mean"] - rows[2.3, u]["online/nDCG@10"]["mean"] for u in USERS}
+    assert gains["perfect"] > 1.9 * max(gains["navigational"], gains["informational"])
+
+
+def test_with_the_published_bound_a_hundred_clients_lose_less_and_ten_as_much() -> None:
+    quiet = {
+        (r["n_clients"], r["clicks"]): r["ours"]
+        for r in read("reproduced/fpdgd.figure4")["rows"]
+        if r["privacy"] == "none"
+    }
+    rows = {(row["n_clients"], row["clicks"]): row for row in read("as_published")["parts"]["fpdgd sizes"][:6]}
+    costs = {cell: quiet[cell] - row["offline/nDCG@10"]["mean"] for cell, row in rows.items()}
+    assert all(0.07 < costs[10, user] < 0.13 and 0.002 < costs[100, user] < 0.007 for user in USERS)

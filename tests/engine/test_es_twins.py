@@ -13,13 +13,14 @@ from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import Options, simulate
+from hushrank.engine.simulate import Options, name_engine, simulate
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
 from hushrank.metrics.rewards import REWARD_NAMES
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.types import Client
+from hushrank.types import Array, Client
 
+AS_PUBLISHED = Evolution(variant="published-code")
 UNEQUAL = Population(12, (2, 6, 4), cohort=9, dropout=0.2)
 
 
@@ -105,3 +106,28 @@ def test_antithetic_halves_need_even_interactions() -> None:
     with pytest.raises(ValueError, match="interactions is 3, must be even"):
         Evolution().check_interactions((4, 3))
     Evolution(antithetic=False).check_interactions((4, 3))
+
+
+@pytest.mark.parametrize("ranker", ["linear", "mlp"])
+@pytest.mark.parametrize("antithetic", [True, False])
+def test_the_fused_loop_equals_the_plain_round_with_the_published_seeds(ranker: str, antithetic: bool) -> None:
+    evolution = Evolution(p=0.7, antithetic=antithetic, variant="published-code")
+    assert_equal_to_plain(setting_for(evolution, ranker=ranker), "numba")
+
+
+def test_the_compiled_program_has_no_such_seeds_and_says_so() -> None:
+    setting = setting_for(AS_PUBLISHED, n_folds=1)
+    assert name_engine(setting, Options(), "cpu") == "numba"
+    assert name_engine(setting, Options(), "gpu") == "plain"
+    with pytest.raises(ValueError, match="engine=xla does not do variant=published-code of foltr-es"):
+        name_engine(setting, Options(engine="xla"), "cpu")
+
+
+def test_people_without_a_click_table_are_refused() -> None:
+    def first_only(grades: Array, click_draws: Array, stop_draws: Array) -> Array:
+        del click_draws, stop_draws
+        return np.arange(len(grades)) == 0
+
+    setting = replace(setting_for(AS_PUBLISHED, n_folds=1), users=(("first", first_only),))
+    with pytest.raises(ValueError, match="needs people with a table of click probabilities"):
+        simulate(setting)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushrank.recipes.recipe import NAMED, as_json, change_recipe, hash_recipe, recipe_from_json
+from hushrank.recipes.resolve import resolve_method
 from hushrank.recipes.values import parse_assignments
 from hushrank.runs.run import RunOptions, run_recipe
 
@@ -126,3 +127,14 @@ def test_foltr_es_says_what_it_protects(tmp_path: Path) -> None:
         RunOptions(out=tmp_path / "one"),
     ).result
     assert one_way["bytes_per_client_round"] == 8 and "No guarantee" in one_way["privacy"]
+
+
+@pytest.mark.parametrize("name", ["foltr-es", "fpdgd"])
+def test_the_published_codes_variant_reaches_the_method_and_only_then_changes_the_hash(name: str) -> None:
+    budget = {"privacy": "paper", "epsilon": 4.5} if name == "fpdgd" else {}
+    plain, other = (change_recipe(NAMED[name], {**budget, "variant": v}) for v in ("paper", "published-code"))
+    assert hash_recipe(plain) == hash_recipe(change_recipe(NAMED[name], budget)) != hash_recipe(other)
+    methods = [resolve_method(recipe, n_features=46) for recipe in (plain, other)]
+    assert methods[0].exchange != methods[1].exchange
+    with pytest.raises(ValueError, match="variant is 'text', must be one of paper, published-code"):
+        change_recipe(NAMED[name], {**budget, "variant": "text"})

@@ -191,6 +191,31 @@ def test_published_numbers_that_we_have_not_run_keep_their_split() -> None:
     assert {(row["split"], row["metric"]) for row in rows} == {("train", foltr_es.TRAIN), ("test", foltr_es.TEST)}
 
 
+@pytest.mark.parametrize(("name", "n_published"), [("foltr-es.table3", 2), ("fpdgd.table2", 4)])
+def test_tables_with_printed_numbers_are_also_run_as_published(name: str, n_published: int, tmp_path: Path) -> None:
+    trials = prepare(name, ReproduceOptions(out=tmp_path)).trials
+    told = {trial.cell["data"]: 0 for trial in trials}
+    for trial in trials:
+        assert trial.recipe.variant == trial.cell.get("variant", "paper")
+        told[trial.cell["data"]] += trial.recipe.variant == "published-code"
+    assert set(told.values()) == {n_published}
+
+
+def test_a_variant_is_not_set_where_both_are_run(tmp_path: Path) -> None:
+    changed = ReproduceOptions(tmp_path, changes={"variant": "published-code"})
+    with pytest.raises(ValueError, match=r"variant is what the runs of fpdgd.table2 differ in"):
+        prepare("fpdgd.table2", changed)
+    assert {trial.recipe.variant for trial in prepare("fpdgd.figure3", changed).trials} == {"published-code"}
+
+
+def test_a_claim_is_judged_by_our_trial_and_not_by_the_one_as_published() -> None:
+    ours = Fake(data="mq2008", method="foltr-es", ranker="linear")
+    published = Fake(data="mq2008", method="foltr-es", ranker="linear", variant="published-code")
+    outcome = Trials((published, ours))  # type: ignore[arg-type] # what find reads of a trial
+    assert outcome.find(data="mq2008", ranker="linear").cell == ours.cell
+    assert outcome.find(data="mq2008", variant="published-code").cell == published.cell
+
+
 def test_no_number_without_a_run() -> None:
     assert beside(None, 0.5) == {"ours": None, "std": None, "n": 0, "published": 0.5, "difference": None}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from hushrank.types import User
+import numpy as np
+
+from hushrank.types import Array, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,19 @@ class TableUser(User, Protocol):
 
     def as_table(self, k: int) -> ClickTable:
         """The same person, for lists of k."""
+
+
+def click_in_order(table: ClickTable, grades: Array, draw: Callable[[], float]) -> Array:
+    """[k] True where clicked; draws are made when they are needed: one for each document, one more after a click.
+
+    Why: the published code of FOLtR-ES draws so, and there the order of the draws matters (`learners/es_published.py`).
+    """
+    is_clicked = np.zeros(len(grades), dtype=bool)
+    for position, grade in enumerate(grades):
+        is_clicked[position] = draw() < table.click[grade] * table.examine[position]
+        if is_clicked[position] and draw() < table.stop[grade]:
+            break
+    return is_clicked
 
 
 def check_probabilities(name: str, values: Sequence[float], *, n_grades: int | None = None) -> None:

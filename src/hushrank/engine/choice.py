@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushrank.engine.device import ENGINES, PACKAGES, has_engine
-from hushrank.engine.setting import Setting, is_fusable, why_not_fast, why_not_plain
+from hushrank.engine.setting import Setting, is_fusable, why_not_compiled, why_not_fast, why_not_plain
 from hushrank.extras import EXTRAS, advise_install, require_package
-from hushrank.learners.named import PDGD
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,8 @@ def list_engines(setting: Setting, *, platform: str, devices: int | None = None)
     """The engines that can do it, installed or not, the fastest first: the fused loop, compiled programs, plain."""
     method, is_fast = setting.method, why_not_fast(setting) is None
     can_fuse = is_fast and why_not_fused(setting, platform=platform, devices=devices) is None
-    able = {"numba": can_fuse, "xla": is_fast and method.learner == PDGD, "plain": why_not_plain(method) is None}
+    can_compile = is_fast and why_not_compiled(method) is None
+    able = {"numba": can_fuse, "xla": can_compile, "plain": why_not_plain(method) is None}
     return [name for name, is_able in able.items() if is_able]
 
 
@@ -72,17 +72,17 @@ def explain_choice(name: str, able: list[str], setting: Setting, *, platform: st
     obstacle = why_not_fused(setting, platform=platform, devices=devices)
     if name == "xla":
         return f"numba does not do {obstacle}"
-    return f"learner={setting.method.learner.name} has no form but numba's, which does not do {obstacle}"
+    return f"{why_not_compiled(setting.method)} has no fast form but numba's, which does not do {obstacle}"
 
 
 def explain_unable(engine: str, setting: Setting) -> str:
     """Why an engine cannot do it."""
-    only_plain, learner = why_not_fast(setting), setting.method.learner
+    only_plain, only_fused = why_not_fast(setting), why_not_compiled(setting.method)
     if engine == "plain":
         reason = why_not_plain(setting.method)
         return f"the plain engine does not do {reason}: use server_optimiser=sgd or another engine."
     if only_plain:
         return f"engine={engine} does not do {only_plain}: leave --engine out, the plain engine does."
-    if learner != PDGD:
-        return f"engine={engine} does not do learner={learner.name}: leave --engine out."
+    if only_fused:
+        return f"engine={engine} does not do {only_fused}: leave --engine out."
     return "engine=numba needs a processor and a linear ranker (or foltr-es): use --engine xla."

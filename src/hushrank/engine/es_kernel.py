@@ -108,6 +108,27 @@ def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
 
 
 @njit(**FLAGS)
+def rank_query(
+    local: Any,
+    turned: Any,
+    bias: Any,
+    output: Any,
+    hidden: int,
+    activation: int,
+    documents: Any,
+    k: int,
+    scores: Any,
+    places: Any,
+) -> int:
+    """places[:n_shown] of one query's documents, scored by the ranker that is tried."""
+    if hidden == 0:
+        score_documents(local, documents, scores)
+    else:
+        score_network(turned, bias, output, activation, documents, scores)
+    return rank_places(scores, len(documents), k, places)
+
+
+@njit(**FLAGS)
 def judge_list(measure: int, values: Any, clicked: Any, n_shown: int, gain: float, ideal: float, k: int) -> int:
     """The place of the list's reward among the values; twin of `rewards.FiniteReward`."""
     if measure >= 3:
@@ -135,14 +156,14 @@ def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any
     return other + 1 if other >= place else other
 
 
-_SIGNATURE = types.void(
+SIGNATURE = types.void(
     *(types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f8, 1, "C")),
     *(array_type(f4, 1), *QUERIES, *CLIENTS),
     *(i8, i8, f8, types.boolean, i8, array_type(f8, 1), types.uint64),
 )
 
 
-@njit(_SIGNATURE, **FLAGS)
+@njit(SIGNATURE, **FLAGS)
 def evolve_clients(
     noises: Any,  # [n, p] written: each client's perturbation
     scales: Any,  # [n] written: by which it is multiplied to give what the client's message is decoded to
@@ -195,11 +216,7 @@ def evolve_clients(
             query = first_query[group] + first_word(fold(query_key, name)) % np.uint32(n_queries[group])
             begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
-            if hidden == 0:
-                score_documents(local, documents, scores)
-            else:
-                score_network(turned, bias, output, activation, documents, scores)
-            n_shown = rank_places(scores, length, k, places)
+            n_shown = rank_query(local, turned, bias, output, hidden, activation, documents, k, scores, places)
             gain = dcg(grades, label, places, n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
             fill_uniform(draws, k, fold(click_key, name))

@@ -165,6 +165,8 @@ def evolution_kernel(method: Method) -> Kernel:
     from hushrank.engine.es_kernel import ACTIVATIONS, MEASURES, evolve_clients
 
     evolution, ranker = cast("Evolution", method.exchange), method.ranker
+    if evolution.is_as_published:
+        from hushrank.engine.es_published_kernel import evolve_as_published as evolve_clients
     network = (ranker.hidden, ACTIVATIONS[ranker.activation]) if isinstance(ranker, MlpRanker) else (0, 0)
     values = np.array(evolution.finite.values)
     threshold = np.uint64(math.floor(evolution.p * 2**32))

@@ -161,6 +161,13 @@ def why_not_fast(setting: Setting) -> str | None:
     return next((f"clicks={name}" for name, user in people if not isinstance(user, TableUser)), None)
 
 
+def why_not_compiled(method: Method) -> str | None:
+    """What the fused loop can do and the compiled program (`xla`) cannot."""
+    if method.learner != PDGD:
+        return f"learner={method.learner.name}"
+    return method.exchange.why_not_compiled
+
+
 def why_not_plain(method: Method) -> str | None:
     """What the plain engine cannot do."""
     if method.batch is not None and method.server_step.optimiser != "sgd":

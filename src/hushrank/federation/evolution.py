@@ -11,21 +11,32 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar
 
+from hushrank.clicks.table import ClickTable, TableUser, click_in_order
 from hushrank.federation.exchange import FLOAT_BYTES, Exchange
 from hushrank.federation.round import Federation
-from hushrank.learners.es import EsConfig, RewardMessage, directions, es_aggregate, es_learn
+from hushrank.learners.es import (
+    EsConfig,
+    Perturb,
+    RewardMessage,
+    directions,
+    es_aggregate,
+    es_learn,
+    perturbation,
+)
+from hushrank.learners.es_published import published_es_learn, published_order, published_perturbation
 from hushrank.metrics.ndcg import ndcg
 from hushrank.metrics.rewards import FiniteReward, finite_reward
 from hushrank.privacy.disclosure import STAYS, Disclosure, as_sentence
 from hushrank.privacy.protection import Exposure
 from hushrank.privacy.randomised_response import RandomisedResponse, check_p, total_epsilon
-from hushrank.types import Array, Client, PrivateReward, SeedReward
+from hushrank.types import Array, Client, PrivateReward, Ranker, SeedReward, User
 
 _REWARDS = {
     "MaxRR": "how high the first clicked result stood",
     "LastRR": "how high the last clicked result stood",
     "click-through": "how many of the results were clicked",
 }
+VARIANTS = ("paper", "published-code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +53,12 @@ class Evolution(Exchange):
     n_points: int = 11  # of the grid of a reward that is not counted in clicks
     top_grade: int = 2  # of the data; DCG needs it to know its largest value
     k: int = 10
+    variant: str = "paper"  # published-code: queries and clicks are drawn with the number that makes the perturbation
 
     def __post_init__(self) -> None:
         check_p(self.p, len(self.finite.values))
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant is {self.variant!r}, must be one of {', '.join(VARIANTS)}.")
         if not self.sigma > 0:
             raise ValueError(f"sigma is {self.sigma}, must be > 0: without noise there is nothing to compare.")
 
@@ -55,6 +69,16 @@ class Evolution(Exchange):
     @property
     def protection(self) -> RandomisedResponse:
         return _responses_of(self)
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether one seed makes perturbation, queries and clicks."""
+        return self.variant == "published-code"
+
+    @property
+    def why_not_compiled(self) -> str | None:
+        """The published draws follow each other, so that a client's lists wait for each other."""
+        return "variant=published-code of foltr-es" if self.is_as_published else None
 
     @property
     def signs(self) -> tuple[int, ...]:
@@ -79,7 +103,21 @@ class Evolution(Exchange):
             antithetic=self.antithetic,
             k=self.k,
         )
+        if self.is_as_published:
+            click = partial(click_in_order, find_table(federation.user_of(client), self.k))
+            return published_es_learn(config, params, client, click=click, key=key, round=round)
         return es_learn(config, params, client, key=key, round=round)
+
+    def find_perturb(self, ranker: Ranker) -> Perturb:
+        """How a seed becomes noise for this ranker."""
+        if self.is_as_published:
+            return partial(published_perturbation, order=published_order(ranker.parameters))
+        return perturbation
+
+    def perturb(self, ranker: Ranker, seed: int) -> Array:
+        """[n_params] the noise that a seed stands for."""
+        n_params = sum(part.size for part in ranker.parameters)
+        return self.find_perturb(ranker)(seed, n_params, sigma=self.sigma)
 
     def privatise(self, raw: SeedReward, *, key: Array) -> PrivateReward:
         return self.protection.privatise(raw, key=key)
@@ -139,11 +177,26 @@ def _responses_of(evolution: Evolution) -> RandomisedResponse:
     return RandomisedResponse(evolution.p, evolution.finite.values)
 
 
+def find_table(user: User, k: int) -> ClickTable:
+    """What the published order of draws needs to know of a person."""
+    if not isinstance(user, TableUser):
+        raise ValueError(
+            "variant=published-code of foltr-es needs people with a table of click probabilities, such as perfect or "
+            "pbm-1: leave variant out, or choose others."
+        )
+    return user.as_table(k)
+
+
 def evolve(federation: Federation, evolution: Evolution) -> Federation:
     """The federation with the stages of an evolution strategy."""
+    if evolution.is_as_published:
+        for user in (federation.user, *(group.user for group in federation.groups if group.user is not None)):
+            find_table(user, evolution.k)
+
+    perturb = evolution.find_perturb(federation.ranker)
 
     def combine(messages: Sequence[RewardMessage], *, n_params: int, key: Array, round: int) -> Array:
         del key, round
-        return evolution.combine(messages, n_params=n_params)
+        return es_aggregate(messages, n_params=n_params, sigma=evolution.sigma, perturb=perturb)
 
     return replace(federation, study=evolution.study, privatise=evolution.privatise, combine=combine)

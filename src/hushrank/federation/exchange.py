@@ -54,6 +54,11 @@ class Exchange(ABC):
     def count_bytes(self, n_params: int) -> int:
         """Of one message."""
 
+    @property
+    def why_not_compiled(self) -> str | None:
+        """What of it the fused loop can do and the compiled program cannot; None: nothing."""
+        return None
+
     def lists_at_once(self, interactions: Sequence[int]) -> int:
         """Lists of a client that do not wait for each other, at most."""
         del interactions

@@ -100,10 +100,11 @@ def check_told(p: float | None, privacy: str) -> None:
         raise ValueError(f"p is {p}, but privacy={privacy} tells every reward as it was: leave one of them out.")
 
 
-def evolution_of(keys: EvolutionKeys, *, privacy: str, top_grade: int = 2) -> Evolution:
+def evolution_of(keys: EvolutionKeys, *, privacy: str, variant: str = "paper", top_grade: int = 2) -> Evolution:
     """How the clients of a foltr-es recipe try, judge and answer; refuses what cannot be."""
     check_told(keys.p, privacy)
     chosen: dict[str, Any] = {name: getattr(keys, name) for name in ("reward", "sigma", "antithetic")}
     chosen["n_points"] = keys.reward_points
     chosen["p"] = default_p(privacy) if keys.p is None else keys.p
-    return Evolution(top_grade=top_grade, **{name: value for name, value in chosen.items() if value is not None})
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return Evolution(top_grade=top_grade, variant=variant, **given)

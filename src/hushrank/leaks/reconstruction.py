@@ -30,7 +30,7 @@ from hushrank.leaks.observer import (
     try_mechanism,
 )
 from hushrank.leaks.reward_observer import choose_guess, guess_rewards, share_right
-from hushrank.learners.es import directions, perturbation
+from hushrank.learners.es import directions
 from hushrank.privacy.none import send_openly
 from hushrank.rankers.policy import sample_ranking, sort_ranking
 from hushrank.streams import Purpose, draw_below, draw_bits, draw_uniform, fold_in, stream
@@ -238,7 +238,7 @@ def watch_es_client(
 ) -> tuple[SeedReward, Truth]:
     """What a client of an evolution strategy sees, and what it did: `es_learn` for one who looks over its shoulder."""
     signs = directions(draws.queries.shape[1], antithetic=evolution.antithetic)
-    noise = perturbation(seed, len(params), sigma=evolution.sigma)
+    noise = evolution.perturb(federation.ranker, seed)
     clicked, rewards = set(), []
     for i, (sign, query) in enumerate(zip(signs, draws.queries[client].tolist(), strict=True)):
         rows = federation.queries.rows(query)

@@ -20,7 +20,6 @@ from hushrank.clicks.table import TableUser
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.round import Federation
 from hushrank.leaks.observer import Guess
-from hushrank.learners.es import perturbation
 from hushrank.metrics.max_rr import max_rr_distribution
 from hushrank.types import Array, PrivateReward
 
@@ -44,7 +43,7 @@ def guess_rewards(
         raise ValueError(
             f"the attack reads MaxRR of 1 to {_LONGEST} lists per direction; {evolution.reward}, {m} came."
         )
-    noise = perturbation(message.seed, len(params), sigma=evolution.sigma)
+    noise = evolution.perturb(federation.ranker, message.seed)
     values = np.array(evolution.finite.values)
     guesses = []
     for sign, mean in zip((1, -1), message.rewards, strict=False):

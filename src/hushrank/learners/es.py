@@ -50,17 +50,21 @@ def es_learn(config: EsConfig, params: Array, client: Client, *, key: Array, rou
     click_draws, stop_draws = (draw_uniform(keys(purpose), config.k) for purpose in (Purpose.CLICK, Purpose.STOP))
     rewards, quality = np.zeros(len(signs)), 0.0
     for i, sign in enumerate(signs):
-        rows = config.queries.rows(int(queries[i]))
-        features, grades = config.queries.features[rows], config.queries.grades[rows]
-
-        scores = config.ranker.score(params + sign * noise, features)
-        shown = grades[np.argsort(-scores, kind="stable")[: config.k]]
+        shown, grades = show_list(config, params + sign * noise, int(queries[i]))
 
         is_clicked = config.user(shown, click_draws[i, : len(shown)], stop_draws[i, : len(shown)])
 
         rewards[i] = config.reward(shown, is_clicked, grades)
         quality += config.quality(shown, grades) / len(signs)
     return SeedReward(seed, rewards.reshape(2 if config.antithetic else 1, -1)), quality
+
+
+def show_list(config: EsConfig, params: Array, query: int) -> tuple[Array, Array]:
+    """The grades [k] of the page that a ranker shows for a query, and those of all its documents."""
+    rows = config.queries.rows(query)
+    grades = config.queries.grades[rows]
+    scores = config.ranker.score(params, config.queries.features[rows])
+    return grades[np.argsort(-scores, kind="stable")[: config.k]], grades
 
 
 def directions(n_interactions: int, *, antithetic: bool) -> Array:
@@ -86,15 +90,20 @@ def perturbation(seed: int | Array, n_params: int, *, sigma: float) -> Array:
     logarithm and the cosine are rounded from float64, so that machines differ in a last bit about once in 10^8.
     """
     check_sigma(sigma)
-    words = np.asarray(seed)
-    if not (np.issubdtype(words.dtype, np.integer) and np.all((words >= 0) & (words < 2**32))):
-        raise ValueError("a seed must be a whole number from 0 to 2^32 - 1: it travels in four bytes.")
+    words = check_seeds(seed)
     keys = np.stack([np.zeros(words.shape, np.uint32), words.astype(np.uint32)], axis=-1)
     n_draws = n_params + n_params % 2
     draws = draw_uniform(fold_in(keys, np.asarray(Purpose.PERTURB)), n_draws).astype(np.float64)
     radius, angle = np.sqrt(-2.0 * np.log(draws[..., 0::2])), 2.0 * np.pi * draws[..., 1::2]
     normals = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1).reshape(*words.shape, n_draws)
     return np.asarray((sigma * normals[..., :n_params]).astype(np.float32))
+
+
+class Perturb(Protocol):
+    """How a seed becomes noise: `perturbation`, or the published code's."""
+
+    def __call__(self, seed: int | Array, n_params: int, *, sigma: float) -> Array:
+        """[..., p] for one seed or an array [...] of seeds."""
 
 
 class RewardMessage(Protocol):
@@ -118,13 +127,15 @@ def es_init(n_params: int) -> EsState:
     return EsState(np.zeros(n_params), 0)
 
 
-def es_add(state: EsState, messages: Sequence[RewardMessage], *, sigma: float) -> EsState:
+def es_add(
+    state: EsState, messages: Sequence[RewardMessage], *, sigma: float, perturb: Perturb = perturbation
+) -> EsState:
     """Add noise (f+ - f-) / (2 sigma^2), or noise f / sigma^2 of a message with one reward [foltr-es, Eq. 6].
 
     Both have the gradient of the smoothed metric as their mean, so messages of either kind may be mixed.
     """
     gains = np.array([_gain(message.rewards) for message in messages])
-    noise = perturbation(np.array([m.seed for m in messages], np.int64), len(state.total), sigma=sigma)
+    noise = perturb(np.array([m.seed for m in messages], np.int64), len(state.total), sigma=sigma)
     return EsState(state.total + gains / sigma**2 @ noise.astype(np.float64), state.n_messages + len(messages))
 
 
@@ -140,14 +151,24 @@ def es_finish(state: EsState) -> Array:
     return np.asarray(state.total / max(state.n_messages, 1))
 
 
-def es_aggregate(messages: Iterable[RewardMessage], *, n_params: int, sigma: float) -> Array:
+def es_aggregate(
+    messages: Iterable[RewardMessage], *, n_params: int, sigma: float, perturb: Perturb = perturbation
+) -> Array:
     """[p] the estimate from the messages alone, whatever their number: a block of perturbations is in memory."""
     state, rest = es_init(n_params), iter(messages)
     while block := list(islice(rest, _BLOCK)):
-        state = es_add(state, block, sigma=sigma)
+        state = es_add(state, block, sigma=sigma, perturb=perturb)
     return es_finish(state)
 
 
 def check_sigma(sigma: float) -> None:
     if not 0 < sigma < np.inf:
         raise ValueError(f"sigma is {sigma}, must be a number > 0: without noise there is nothing to compare.")
+
+
+def check_seeds(seed: int | Array) -> Array:
+    """[...] as an array; refuses what does not fit into a message."""
+    words = np.asarray(seed)
+    if not (np.issubdtype(words.dtype, np.integer) and np.all((words >= 0) & (words < 2**32))):
+        raise ValueError("a seed must be a whole number from 0 to 2^32 - 1: it travels in four bytes.")
+    return words

@@ -86,7 +86,11 @@ class PrivacyKeys(ProtectionKeys):
         choices=tuple(Placement),
         only_for=_SOUND,
     )
-    variant: str = key("paper", "which reading of the method: paper or published-code", choices=VARIANTS)
+    variant: str = key(
+        "paper",
+        "paper or published-code: privacy=paper bounds weights by Delta, not Delta/2; foltr-es shares one seed",
+        choices=VARIANTS,
+    )
     secure_sum: bool = key(False, "the server learns the sum of a round's updates, and no single one")
     sum_bound: float | None = key(
         None, "secure_sum without noise: largest number of an update; default 1", check=above_zero

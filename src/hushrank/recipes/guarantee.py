@@ -21,7 +21,8 @@ SUM_BOUND = 1.0  # of an update's numbers in a secure sum, unless given
 def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[Exchange, Summation]:
     """What clients send, with what protects it, and how it is added up."""
     if recipe.is_evolution:
-        return evolution_of(recipe, privacy=recipe.privacy, top_grade=top_grade), OpenSum()
+        chosen = evolution_of(recipe, privacy=recipe.privacy, variant=recipe.variant, top_grade=top_grade)
+        return chosen, OpenSum()
     summation, protection = summation_of(recipe, protection_of(recipe, n_params=n_params), n_params=n_params)
     return UpdateExchange(protection), summation
 

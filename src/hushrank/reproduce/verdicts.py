@@ -93,8 +93,9 @@ class Trials:
         return found
 
     def find(self, **cell: object) -> Finished:
-        """The one trial whose cell has these entries."""
-        (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in cell.items()))
+        """The one trial whose cell has these entries; one of a variant only where that is asked for."""
+        wanted = {"variant": None, **cell}
+        (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in wanted.items()))
         return found
 
 

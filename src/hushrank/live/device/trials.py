@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.federation.evolution import Evolution
-from hushrank.learners.es import directions, perturbation
+from hushrank.learners.es import directions
 from hushrank.live.device.impressions import SORTED, Impression
 from hushrank.live.device.learning import Draft, Learning, RoundProgress
 from hushrank.live.device.store import Interactions, KeptRanker
@@ -75,7 +75,7 @@ class TrialLearning(Learning):
         params = ranker.params
         if direction is not None and ranker.seed is not None:
             trial = (ranker.seed, direction)
-            params = params + direction * perturbation(ranker.seed, len(params), sigma=self.exchange.sigma)
+            params = params + direction * self.exchange.perturb(self.ranker, ranker.seed)
         scores = self.ranker.score(params, features)
         ranking = sort_ranking(scores, k=self.agreement.k)
         return Impression(ranker.round, features, scores, ranking, np.zeros(len(ranking), bool), SORTED, *trial)
