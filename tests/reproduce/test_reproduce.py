@@ -18,6 +18,7 @@ from hushrank.reproduce.reproduce import (
     ReproduceOptions,
     beside,
     index_lines,
+    join_variants,
     list_results,
     make_rows,
     names_to_run,
@@ -206,6 +207,14 @@ def test_a_variant_is_not_set_where_both_are_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"variant is what the runs of fpdgd.table2 differ in"):
         prepare("fpdgd.table2", changed)
     assert {trial.recipe.variant for trial in prepare("fpdgd.figure3", changed).trials} == {"published-code"}
+
+
+def test_a_variant_stands_beside_ours_and_not_below() -> None:
+    named = {"data": "mq2008", "clicks": "perfect", "metric": "m", "why": ""}
+    ours = {**named, **beside({"mean": 0.4, "std": 0.1, "values": [1]}, 0.3)}
+    other = {**named, "variant": "published-code", **beside({"mean": 0.31, "std": 0.2, "values": [1]}, 0.3)}
+    alone = {**ours, "clicks": "informational"}
+    assert join_variants([ours, alone, other]) == [{**ours, "as_published": 0.31, "as_published_std": 0.2}, alone]
 
 
 def test_a_claim_is_judged_by_our_trial_and_not_by_the_one_as_published() -> None:

@@ -126,6 +126,8 @@ def row_notes(found: ReproductionSummary) -> list[str]:
     notes += [VALUES_NOTE] if any(row.n > 1 for row in found.rows) else []
     if found.directories and any(row.n == 1 for row in found.rows):
         notes.append("One training has no spread: for one, run more folds or more --repeats.")
+    if any(row.as_published is not None for row in found.rows):
+        notes.append(f"As published: {found.published_code} (variant=published-code).")
     if not any(row.published is not None for row in found.rows):
         notes.append("The paper draws its results and prints no numbers.")
     elif found.stand_ins:
@@ -224,6 +226,9 @@ def _row_cells(found: ReproductionSummary) -> tuple[list[TableCell], list[list[T
     headings += [TableCell("measure")] if has_metrics else []
     what = "" if has_metrics else f", {metric_text(found.rows[0].metric)}"
     headings += [TableCell(f"ours{what}", style="number"), TableCell("values", style="number slim")]
+    has_code = any(row.as_published is not None for row in found.rows)
+    as_published = spread_cells([(row.as_published, row.as_published_std) for row in found.rows]) if has_code else []
+    headings += [TableCell("as published", style="number")] if has_code else []
     is_printed = any(row.published is not None for row in found.rows)
     headings += [TableCell(text, style="number") for text in ("published", "difference") if is_printed]
     rows = [
@@ -232,6 +237,7 @@ def _row_cells(found: ReproductionSummary) -> tuple[list[TableCell], list[list[T
             *([TableCell(metric_text(row.metric))] if has_metrics else []),
             ours[i],
             count_cell(row.n if row.ours is not None else None),
+            *as_published[i : i + 1],
             *(_published_cells(row, decimals) if is_printed else ()),
             *([TableCell(row.why)] if has_reasons else []),
         ]
@@ -291,7 +297,12 @@ def _number_rows(found: ReproductionSummary) -> tuple[list[Column], list[list[st
     """The same columns as on the page, with spaces for the terminal."""
     headings, rows = _row_cells(found)
     texts = [[cell.text for cell in row] for row in rows]
-    at = next(i for i, heading in enumerate(headings) if heading.text.startswith("ours"))
-    for text, ours in zip(texts, spread_column([(row.ours, row.std) for row in found.rows]), strict=True):
-        text[at] = ours
+    spreads = {
+        "ours": [(row.ours, row.std) for row in found.rows],
+        "as published": [(row.as_published, row.as_published_std) for row in found.rows],
+    }
+    for at, heading in enumerate(headings):
+        pairs = next((pairs for name, pairs in spreads.items() if heading.text.startswith(name)), None)
+        for text, spread in zip(texts, spread_column(pairs), strict=True) if pairs is not None else ():
+            text[at] = spread
     return [Column(heading.text, is_number=heading.style.startswith("number")) for heading in headings], texts

@@ -10,7 +10,8 @@ from hushrank.reports.cells import known
 from hushrank.reports.wording import OFFLINE, join_words, setting_text
 
 SUPPORTED_FORMAT = 1
-_NOT_CELL = ("metric", "ours", "std", "n", "published", "difference", "why")  # every other key of a row names its cell
+_NUMBERS = ("ours", "std", "n", "as_published", "as_published_std", "published", "difference")
+_NOT_CELL = ("metric", *_NUMBERS, "why")  # every other key of a row names its cell
 _REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S"}  # others are spelt in capitals
 VERDICTS = {True: ("✓", "held"), False: ("✗", "not held"), None: ("–", "not judged")}  # a mark and a word
 
@@ -40,6 +41,8 @@ class Row:
     published: float | None
     difference: float | None
     why: str  # why there is no number of ours
+    as_published: float | None = None  # with what the published code does and the paper does not say
+    as_published_std: float | None = None
 
     @property
     def click(self) -> str | None:
@@ -73,6 +76,7 @@ class ReproductionSummary:
     changes: Mapping[str, object]  # settings unlike the paper's, by the reader's wish
     note: str
     left_out: str  # what of it is not run
+    published_code: str  # what the published code does and the paper does not say; empty: nothing that was run
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     directories: tuple[str, ...]  # of the runs, below the page's own
@@ -149,6 +153,7 @@ def _read(result: JsonObject) -> ReproductionSummary:
         changes=result.get("changes") or {},
         note=" ".join(str(result.get("note") or "").split()),
         left_out=" ".join(str(result.get("left_out") or "").split()),
+        published_code=str(result.get("published_code") or ""),
         rows=tuple(_row(row, metric) for row in result["rows"]),
         findings=tuple(_finding(finding) for finding in result["findings"]),
         directories=tuple(str(directory) for directory in result.get("runs") or ()),
@@ -178,6 +183,8 @@ def _row(row: JsonObject, metric: str) -> Row:
         published=_number(row.get("published")),
         difference=_number(row.get("difference")),
         why=str(row.get("why") or ""),
+        as_published=_number(row.get("as_published")),
+        as_published_std=_number(row.get("as_published_std")),
     )
 
 

@@ -29,6 +29,7 @@ from hushrank.runs.environment import now
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 
 FORMAT = 1
+_NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
 PAPERS = {
     "foltr-es": "Federated online learning to rank with evolution strategies (WSDM 2019)",
     "study": "Federated online learning to rank with evolution strategies: a reproducibility study (ECIR 2021)",
@@ -171,6 +172,7 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "changes": dict(options.changes or {}),
         "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
         "left_out": prepared.reproduction.left_out,
+        "published_code": prepared.reproduction.published_code,
         **make_results(prepared, outcome),
         "runs": [f"../runs/{trial_directory(trial)}" for trial in prepared.trials],
         "when": now(),
@@ -232,7 +234,21 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
         for i, row in enumerate(result.rows)
         if i not in used
     ]
-    return rows
+    return join_variants(rows)
+
+
+def join_variants(rows: Sequence[Json]) -> list[Json]:
+    """The published code's variant beside ours, not below it."""
+
+    def name(row: Json) -> frozenset[tuple[str, str]]:
+        return frozenset((key, str(value)) for key, value in row.items() if key not in (*_NUMBERS, "variant"))
+
+    as_published = {name(row): row for row in rows if "variant" in row}
+    ours = [(row, as_published.get(name(row))) for row in rows if "variant" not in row]
+    return [
+        row if found is None else {**row, "as_published": found["ours"], "as_published_std": found["std"]}
+        for row, found in ours
+    ]
 
 
 def published_metric(reproduction: Reproduction, row: PublishedRow) -> str:

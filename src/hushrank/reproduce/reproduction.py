@@ -82,6 +82,7 @@ class Reproduction:
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
     compute: Callable[[], JsonObject] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
+    published_code: str = ""  # what `variant` in a cell stands for, in words
 
 
 def make_trial(data: DataChoice, scale: ReproductionSize, name: str, cell: Cell, **changes: object) -> Trial:

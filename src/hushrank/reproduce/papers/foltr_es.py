@@ -284,6 +284,7 @@ REPRODUCTIONS = (
             "two-layer-near-ranking-svm": two_layer_near_ranking_svm,
         },
         metrics={TRAIN: {"split": "train"}, TEST: {"split": "test"}},
+        published_code="one seed for a client's perturbation, queries and clicks, which biases the estimate",
     ),
     Reproduction(
         "foltr-es.figure1",

@@ -328,6 +328,7 @@ REPRODUCTIONS = (
             "budget-matters-little-on-mslr": budget_matters_little_online,
             "smaller-budget-lower-on-mq2007": smaller_budget_lower_online,
         },
+        published_code="the published code bounds weights by Delta, where the text says Delta/2",
     ),
     Reproduction(
         "fpdgd.figure2",
