@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hushrank.live.server.rounds import RoundState, RoundRules, Rounds
+from hushrank.live.server.rounds import RoundRules, Rounds, RoundState
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 

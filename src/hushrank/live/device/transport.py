@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import ipaddress
 import json
 import socket
 import ssl
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.protocol import WIRE_HEADER, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.streams import ENTROPY, draw_uniform
@@ -209,7 +209,7 @@ def _connector(url: str, ca: Path | None) -> tuple[Callable[[], http.client.HTTP
         if ca is not None:
             _trust(context, ca)
         return lambda: _connect_encrypted(host, port, context), prefix
-    if not _is_loopback(host):
+    if not is_loopback(host):
         raise ValueError(
             f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
             "Use https://, with --ca FILE if the server made its certificate itself."
@@ -236,13 +236,6 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
         context.load_verify_locations(ca)
     except (OSError, ssl.SSLError) as error:
         raise ValueError(f"{ca} holds no certificates to trust ({error}). Name a PEM file.") from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _refuse_bad_certificate(error: Exception, url: str) -> None:

@@ -22,6 +22,12 @@ def _key(default: Any, says: str) -> Any:
     return field(default=default, metadata={"says": says})
 
 
+_ABOVE_ZERO = (
+    *("deadline_s", "max_norm", "body_timeout_s"),
+    *("requests_per_second", "burst", "requests_per_address", "connections"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """Every key of server.toml; None: the default that its comment names."""
@@ -42,6 +48,11 @@ class ServerConfig:
     body_timeout_s: float = _key(10.0, "seconds in which a request's body must have arrived")
     requests_per_second: float = _key(300.0, "of one client, on average; also of one address without a credential")
     burst: int = _key(600, "requests at once")
+    requests_per_address: float = _key(10_000.0, "per second of one address, before anything is looked up")
+    connections: int = _key(10_000, "open at once; fewer where the system allows fewer")
+    connections_per_address: int = _key(
+        256, "open at once from one address beyond this machine; 0, and behind a proxy: any number"
+    )
     keep_updates: bool = _key(False, "keep single updates for audits; otherwise they are wiped when their round ends")
     log_json: bool = _key(False, "one JSON object per event on stderr instead of lines for people")
 
@@ -50,9 +61,19 @@ class ServerConfig:
             _check_kind(f.name, getattr(self, f.name), str(f.type))
         if not 0 <= self.port < 65536:
             raise ValueError(f"port is {self.port}, must be from 0 to 65535.")
-        for key in ("deadline_s", "max_norm", "body_timeout_s", "requests_per_second", "burst"):
+        for key in (
+            "deadline_s",
+            "max_norm",
+            "body_timeout_s",
+            "requests_per_second",
+            "burst",
+            "requests_per_address",
+            "connections",
+        ):
             if not 0 < getattr(self, key) < math.inf:
                 raise ValueError(f"{key} is {getattr(self, key)}, must be > 0 and finite.")
+        if self.connections_per_address < 0:
+            raise ValueError(f"connections_per_address is {self.connections_per_address}, must be 0 or more.")
         if self.asleep_after_s <= MOST_WAIT_S:
             raise ValueError(
                 f"asleep_after_s is {self.asleep_after_s:g}, must be above {MOST_WAIT_S}: a client that waits in a "

@@ -27,7 +27,7 @@ from hushrank.live.server.gauges import describe_rounds, read_gauges
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
 from hushrank.live.server.publication import PublishedRanker, publish_ranker
-from hushrank.live.server.rounds import RoundState, Rounds
+from hushrank.live.server.rounds import Rounds, RoundState
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
@@ -62,6 +62,7 @@ class Coordinator:
         self._tell, self._clock = tell, clock
         self._price = price_of(self.agreement)
         self._unwritten: Counter[str] = Counter()  # refusals that the file does not know of
+        self._watched: dict[str, Callable[[], float]] = {}  # gauges of others
         self.polls = LongPolls()
         self.rounds = Rounds(self.rules)
         self._opened_at = 0.0
@@ -261,7 +262,12 @@ class Coordinator:
     def gauges(self) -> dict[str, float]:
         """What goes up and down, for the operator."""
         rounds = read_gauges(self.rounds, now=self._clock())
-        return {**rounds, "polls": len(self.polls), "disk_trouble": self.is_in_trouble}
+        watched = {name: read() for name, read in self._watched.items()}
+        return {**rounds, "polls": len(self.polls), "disk_trouble": self.is_in_trouble, **watched}
+
+    def watch(self, name: str, read: Callable[[], float]) -> None:
+        """One more gauge."""
+        self._watched[name] = read
 
     def _refuse_if_stopping(self) -> None:
         if self.is_stopping:

@@ -70,6 +70,9 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "round-closed": describe_round,
     "round-abandoned": lambda facts: f"{describe_round(facts)}: too few, abandoned",
     "finished": lambda facts: f"finished after {facts['rounds']} rounds; the ranker stays: hushrank server export",
+    "limit-reached": lambda facts: (
+        f"connections ended at the limit {facts['limit']!r}: {facts['times']} since this was last said"
+    ),
     "disk-trouble": lambda _: "the disk is full or failing: nothing is accepted until it can be written to again",
     "disk-works": lambda _: "the disk works again",
     "stopping": lambda _: "stopping: writing what waits",

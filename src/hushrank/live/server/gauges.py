@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushrank.live.server.rounds import RoundState, Rounds
+from hushrank.live.server.rounds import Rounds, RoundState
 
 
 def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
