@@ -145,7 +145,8 @@ class Routes:
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
-        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        receipt = query.get("receipt")
+        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s, receipt=receipt)
         return Response(b"", status=204) if news is None else Response(news.as_json())
 
     async def ranker(self, request: Request) -> Response:
@@ -178,6 +179,8 @@ class Routes:
         self._meet_stranger(request)
         if self._federation.is_in_trouble:
             raise RefusedError(Reason.disk, "the server cannot write to its disk.", retry_after_s=5)
+        if self._federation.is_behind:
+            raise RefusedError(Reason.behind, "the server's file is older than what clients have seen.")
         return Response({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
