@@ -1,4 +1,4 @@
-"""`hushrank server`: run, init, token, status, export."""
+"""`hushrank server`: run, init, token, status, recover, export."""
 
 from __future__ import annotations
 
@@ -148,6 +148,19 @@ def status(directory: Directory = HOME, json_: AsJson = False) -> None:
         print_json(found)
     else:
         typer.echo(describe_status(found))
+
+
+@app.command()
+def recover(
+    directory: Directory = HOME,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Give missing rounds up and go on after the highest that a client has seen.")
+    ] = False,
+) -> None:
+    """Decide what becomes of rounds that clients have seen and this file lacks; a running server hears of it."""
+    from hushrank.live.server.recovery import describe_missing, give_up_missing
+
+    typer.echo(give_up_missing(directory) if skip else describe_missing(directory))
 
 
 @app.command()

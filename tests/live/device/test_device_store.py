@@ -186,7 +186,7 @@ def test_a_file_of_a_newer_version_and_one_that_is_no_store_are_refused(tmp_path
     with sqlite3.connect(tmp_path / "newer") as newer:
         newer.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     newer.close()
-    with pytest.raises(StoreError, match=r"has version 2, this hushrank reads up to 1: update hushrank"):
+    with pytest.raises(StoreError, match=r"has version \d+, this hushrank reads up to \d+: update hushrank"):
         Interactions(tmp_path / "newer")
     (tmp_path / "other").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreError, match="not a database"):

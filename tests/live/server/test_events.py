@@ -46,6 +46,7 @@ def test_a_status_says_what_was_spent() -> None:
         "clients_left": 1,
         "updates_accepted": 5,
         "refused": {"norm": 4},
+        "missing": 12,
         "epsilon_spent": 1.5,
         "epsilon_total": 8.0,
         "delta": 1e-5,
@@ -54,6 +55,8 @@ def test_a_status_says_what_was_spent() -> None:
     text = describe_status(status)
     assert "3, open, 1/2 answers; 2 of 9 closed" in text and "4 norm" in text
     assert "epsilon 1.5 of 8 (delta 1e-05)" in text
+    assert "rounds up to 12, which clients have seen" in text
+    assert "missing" not in describe_status({**status, "missing": None})
 
 
 def test_a_histogram_counts_what_took_at_most_so_long() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.creation import create_federation
-from hushrank.live.server.process import bind, check_listening, is_loopback, serve
+from hushrank.live.server.process import bind, check_listening, serve
+from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.agreement import make_agreement
 
 

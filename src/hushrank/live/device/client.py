@@ -243,10 +243,15 @@ def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | No
     def parse(reply: Reply) -> RoundNews | None:
         return None if reply.status == 204 else parse_json(parse_news)(reply)
 
+    receipt = member.store.receipt()
+    shown = "" if receipt is None else f"&receipt={receipt}"
     try:
-        return member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
+        news = member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}{shown}", parse=parse, wait_s=wait_s)
     except RefusedError as error:
         raise _explain_fatal(error, member) from error
+    if news is not None and news.receipt is not None and news.receipt != receipt:
+        member.store.keep_receipt(news.receipt)
+    return news
 
 
 def ask_standing(member: Participant) -> Standing:

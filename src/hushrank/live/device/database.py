@@ -30,6 +30,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE outbox (round INTEGER PRIMARY KEY, body BLOB NOT NULL, weight REAL NOT NULL, "
         "guarantee TEXT NOT NULL, made_at REAL NOT NULL, state TEXT NOT NULL, reason TEXT)",
     ),
+    ("CREATE TABLE receipt (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",),
 )
 
 

@@ -164,3 +164,12 @@ class Interactions:
         values = (1, membership.url, membership.agreement, membership.credential, membership.state)
         with self._database.transaction() as run:
             run(f"INSERT OR REPLACE INTO membership VALUES ({marks(values)})", values)
+
+    def receipt(self) -> str | None:
+        """Of the newest round that the server told of; None: it gave none."""
+        row = self._database.first("SELECT text FROM receipt")
+        return None if row is None else str(row[0])
+
+    def keep_receipt(self, receipt: str) -> None:
+        with self._database.transaction() as run:
+            run("INSERT OR REPLACE INTO receipt VALUES (1, ?)", (receipt,))

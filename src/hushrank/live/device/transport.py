@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import ipaddress
 import json
 import socket
 import ssl
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.protocol import WIRE_HEADER, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.streams import ENTROPY, draw_uniform
@@ -117,10 +117,9 @@ class Transport:
             if self.stop.is_set():
                 raise StoppedError
             try:
-                reply, after = self._try(method, path, body, dict(headers or {}), wait_s, most_bytes)
+                reply, after, trouble = self._try(method, path, body, dict(headers or {}), wait_s, most_bytes)
                 if reply is not None:
                     return parse(reply)
-                trouble = "it asks to be left alone for a while"
             except RefusedError:
                 raise
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -144,8 +143,8 @@ class Transport:
 
     def _try(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float, most_bytes: int
-    ) -> tuple[Reply | None, float | None]:
-        """One try: an answer; or None and how long the server asks to wait."""
+    ) -> tuple[Reply | None, float | None, str]:
+        """One try: an answer; or None, how long the server asks to wait, and why."""
         headers[WIRE_HEADER] = str(WIRE_VERSION)
         if self.credential is not None:
             headers["Authorization"] = f"Bearer {self.credential}"
@@ -161,9 +160,9 @@ class Transport:
         if len(content) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes} bytes")
         if answer.status in (200, 204):
-            return Reply(answer.status, content), None
+            return Reply(answer.status, content), None, ""
         if answer.status in _TEMPORARY:
-            return None, _read_retry_after(answer.headers.get("Retry-After"))
+            return None, _read_retry_after(answer.headers.get("Retry-After")), _read_trouble(answer.status, content)
         raise _as_refusal(answer.status, content)
 
     def _send(
@@ -209,7 +208,7 @@ def _connector(url: str, ca: Path | None) -> tuple[Callable[[], http.client.HTTP
         if ca is not None:
             _trust(context, ca)
         return lambda: _connect_encrypted(host, port, context), prefix
-    if not _is_loopback(host):
+    if not is_loopback(host):
         raise ValueError(
             f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
             "Use https://, with --ca FILE if the server made its certificate itself."
@@ -238,13 +237,6 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
         raise ValueError(f"{ca} holds no certificates to trust ({error}). Name a PEM file.") from error
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _refuse_bad_certificate(error: Exception, url: str) -> None:
     if isinstance(error, ssl.SSLCertVerificationError):
         raise ValueError(
@@ -256,6 +248,14 @@ def _refuse_bad_certificate(error: Exception, url: str) -> None:
 def _read_retry_after(text: str | None) -> float | None:
     """Seconds, at most an hour; None when the header is absent, or a date."""
     return min(float(text), 3600.0) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _read_trouble(status: int, content: bytes) -> str:
+    """Why a server asks to be left alone for a while."""
+    try:
+        return f"it says: {_as_refusal(status, content)}"
+    except ValueError:
+        return "it asks to be left alone for a while"
 
 
 def _as_refusal(status: int, content: bytes) -> RefusedError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushrank.keys import Key, above_zero, check_values, hint_names, key, keys_of, read_value
+from hushrank.keys import Key, above_zero, at_least, check_values, hint_names, key, keys_of, read_value
 from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.protocol import DEFAULT_HOST, DEFAULT_PORT, MOST_WAIT_S
@@ -53,6 +53,13 @@ class ServerConfig:
         300.0, "of one client, on average; also of one address without a credential", check=above_zero
     )
     burst: int = key(600, "requests at once", check=above_zero)
+    requests_per_address: float = key(
+        10_000.0, "per second of one address, before anything is looked up", check=above_zero
+    )
+    connections: int = key(10_000, "open at once; fewer where the system allows fewer", check=at_least(1))
+    connections_per_address: int = key(
+        256, "open at once from one address beyond this machine; 0, and behind a proxy: any number", check=at_least(0)
+    )
     keep_updates: bool = key(False, "keep single updates for audits; otherwise they are wiped when their round ends")
     log_json: bool = key(False, "one JSON object per event on stderr instead of lines for people")
 

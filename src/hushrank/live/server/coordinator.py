@@ -26,6 +26,7 @@ from hushrank.live.server.events import Tell
 from hushrank.live.server.gauges import describe_rounds, read_gauges
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
+from hushrank.live.server.past import Past, begin_start, make_receipt, note_missing, read_past, read_receipt
 from hushrank.live.server.publication import PublishedRanker, publish_ranker
 from hushrank.live.server.rounds import Rounds, RoundState
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
@@ -37,6 +38,7 @@ from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import price_of
 
 _TRY_AGAIN_S = 1.0  # after trouble with the disk
+_LOOK_AGAIN_S = 2.0  # for the operator's decision
 
 
 class Coordinator:
@@ -62,6 +64,7 @@ class Coordinator:
         self._tell, self._clock = tell, clock
         self._price = price_of(self.agreement)
         self._unwritten: Counter[str] = Counter()  # refusals that the file does not know of
+        self._watched: dict[str, Callable[[], float]] = {}  # gauges of others
         self.polls = LongPolls()
         self.rounds = Rounds(self.rules)
         self._opened_at = 0.0
@@ -76,6 +79,7 @@ class Coordinator:
         self._loop = asyncio.get_running_loop()
         self.writer = Writer(self._engine, self._loop, commit_s=self.counters.commit_s)
         self._restore(await self.writer.write(read_snapshot))
+        self.past = await self.writer.write(begin_start)
         self._check_rounds()
 
     async def stop(self) -> None:
@@ -158,11 +162,15 @@ class Coordinator:
 
     # What they ask
 
-    async def wait_for_round(self, client: KnownClient, *, after: int, wait_s: float) -> RoundNews | None:
+    async def wait_for_round(
+        self, client: KnownClient, *, after: int, wait_s: float, receipt: str | None = None
+    ) -> RoundNews | None:
         """News of a round after the named one, as soon as there is one; None: there is none yet."""
         until = self._clock() + wait_s
+        self._compare_past(receipt)
         while (news := self._news(client, after)) is None:
             self._refuse_if_stopping()
+            self.past.refuse_if_behind()
             left = until - self._clock()
             if left <= 0 or not await self.polls.wait(client.id, left):
                 return None
@@ -175,7 +183,8 @@ class Coordinator:
         if not rounds.is_open or rounds.number <= after:
             return None
         closes_in_s = round(max(rounds.closes_at - self._clock(), 0.0), 3)
-        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, self._last(client))
+        receipt = make_receipt(self._digest_key, self.past.start, rounds.number)
+        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, self._last(client), receipt)
 
     def published(self, round: int | None) -> PublishedRanker:
         """The ranker of the open round, or of the next one if none is open."""
@@ -192,6 +201,7 @@ class Coordinator:
     async def take_update(self, client: KnownClient, round: int, phase: str, weight: int, body: bytes) -> bool:
         """Count an update that is good in itself, once. True: the very same was counted before."""
         self._refuse_if_stopping()
+        self.past.refuse_if_behind()
         if self.is_in_trouble:
             raise RefusedError(Reason.disk, "the server cannot write to its disk: try again.", retry_after_s=5)
         row = store.UpdateRow(round, phase, client.id, weight, store.digest_body(body, self._digest_key), body)
@@ -261,7 +271,12 @@ class Coordinator:
     def gauges(self) -> dict[str, float]:
         """What goes up and down, for the operator."""
         rounds = read_gauges(self.rounds, now=self._clock())
-        return {**rounds, "polls": len(self.polls), "disk_trouble": self.is_in_trouble}
+        watched = {name: read() for name, read in self._watched.items()}
+        return {**rounds, "polls": len(self.polls), "disk_trouble": self.is_in_trouble, **watched}
+
+    def watch(self, name: str, read: Callable[[], float]) -> None:
+        """One more gauge."""
+        self._watched[name] = read
 
     def _refuse_if_stopping(self) -> None:
         if self.is_stopping:
@@ -289,6 +304,9 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
         if self.is_stopping or self.is_in_trouble or self._is_busy:
+            return
+        if self.is_behind:
+            self._timer = self._loop.call_later(_LOOK_AGAIN_S, self._look_for_decision)
             return
         now = self._clock()
         if (outcome := self.rounds.decide(now)) is not None:
@@ -363,6 +381,37 @@ class Coordinator:
     def _note_opening(self, opening: store.Opening) -> None:
         self._opened_at, self._digests = self._clock(), {}
         self.rounds.open(opening.asked, self._opened_at)
+
+    # A past that is missing
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether clients have seen rounds that the file lacks, and nobody has decided what becomes of them."""
+        return self.past.missing is not None
+
+    def _compare_past(self, receipt: str | None) -> None:
+        """Recognise a file that was restored from an older copy; refuse whoever asks until somebody has decided."""
+        before, found = self.past.missing, None if receipt is None else read_receipt(self._digest_key, receipt)
+        self.past = self.past.compare(found, newest=self.rounds.number)
+        if (missing := self.past.missing) is not None and missing != before:
+            self._tell("behind", seen=missing, round=self.rounds.number)
+            self.writer.write(lambda connection: note_missing(connection, missing))
+            self.polls.wake()
+            self._check_soon()
+        self.past.refuse_if_behind()
+
+    def _look_for_decision(self) -> None:
+        def finish(done: asyncio.Future[tuple[Past, Snapshot]]) -> None:
+            if done.exception() is None and done.result()[0].missing is None:
+                self.past, found = done.result()
+                self._restore(found)
+                self._tell("decided", round=self.rounds.number + 1)
+                self.polls.wake()
+            self._check_soon()
+
+        if not self.is_stopping:
+            look = self.writer.write(lambda connection: (read_past(connection), read_snapshot(connection)))
+            look.add_done_callback(finish)
 
     # Trouble with the disk
 

@@ -38,6 +38,7 @@ class Counters:
         self.requests: Counter[tuple[str, int]] = Counter()  # {(path as described, status): how often}
         self.refused: Counter[str] = Counter()  # {reason: how often}
         self.rounds: Counter[str] = Counter()  # {closed or abandoned: how often}
+        self.dropped: Counter[str] = Counter()  # {limit: connections that were ended at it}
         self.n_accepted = 0
         self.commit_s = Histogram()
         self.round_s = Histogram()
@@ -54,6 +55,10 @@ def as_text(counters: Counters, now: Mapping[str, float], phase: RoundState) -> 
     lines += [
         f'hushrank_requests_total{{path="{path}",status="{status}"}} {n}'
         for (path, status), n in sorted(counters.requests.items())
+    ]
+    lines += ["# TYPE hushrank_connections_dropped_total counter"]
+    lines += [
+        f'hushrank_connections_dropped_total{{limit="{limit}"}} {n}' for limit, n in sorted(counters.dropped.items())
     ]
     for name, value in now.items():
         lines += [f"# TYPE hushrank_{name} gauge", f"hushrank_{name} {value:g}"]

@@ -54,6 +54,8 @@ def describe_status(status: dict[str, Any]) -> str:
         f"refused     {refused}",
         f"privacy     {status['guarantee']}",
     ]
+    if status["missing"] is not None:
+        lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
     if total is not None:
         said = f"delta {status['delta']:g}" if status["delta"] else "pure"
         lines.append(f"spent       epsilon {spent or 0:.4g} of {total:.4g} ({said}), by a client that always answered")
@@ -70,8 +72,16 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "round-closed": describe_round,
     "round-abandoned": lambda facts: f"{describe_round(facts)}: too few, abandoned",
     "finished": lambda facts: f"finished after {facts['rounds']} rounds; the ranker stays: hushrank server export",
+    "limit-reached": lambda facts: (
+        f"connections ended at the limit {facts['limit']!r}: {facts['times']} since this was last said"
+    ),
     "disk-trouble": lambda _: "the disk is full or failing: nothing is accepted until it can be written to again",
     "disk-works": lambda _: "the disk works again",
+    "behind": lambda facts: (
+        f"a client has seen round {facts['seen']}, the newest here is {facts['round']}: this file was restored from an "
+        "older copy. No round opens until you decide: hushrank server recover"
+    ),
+    "decided": lambda facts: f"the missing rounds are given up; the next one is {facts['round']}",
     "stopping": lambda _: "stopping: writing what waits",
     "stopped": lambda facts: f"stopped; {facts['accepted']} updates accepted since the start",
 }

@@ -36,4 +36,14 @@ def name_what_is_stored(connection: sa.Connection) -> None:
         run(f"ALTER TABLE new_{table} RENAME TO {table}")
 
 
-MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored,)
+def remember_starts(connection: sa.Connection) -> None:
+    """Version 3: the server's starts, and rounds that clients have seen and the file lacks."""
+    run = connection.exec_driver_sql
+    run(
+        "CREATE TABLE starts (number INTEGER NOT NULL, name VARCHAR(16) NOT NULL, round INTEGER NOT NULL, "
+        "PRIMARY KEY (number), UNIQUE (name))"
+    )
+    run("CREATE TABLE missing (round INTEGER NOT NULL, decided_at FLOAT, PRIMARY KEY (round))")
+
+
+MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored, remember_starts)

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
-from ipaddress import ip_address
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
 
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
+from hushrank.live.server.connections import ConnectionGuard, GuardedProtocol
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import lock_federation, read_keys
 from hushrank.live.server.events import Tell
 from hushrank.live.server.routes import Application, make_app
+from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.terms import guarantee_of
 
 _BACKLOG = 2048
 _KEEP_ALIVE_S = 120  # Why: longer than a long poll, so that a client's connection lives from one to the next
 _GRACE_S = 10  # for requests under way when the server stops
 _MANY_FILES = 65_536
+_KEPT_FILES = 64  # descriptors that are not for connections: the store, its log, the listener
 _SWITCH_S = 0.0005  # Why: closing a round asks for the interpreter at every row, and must not wait 5 ms each time
 
 
@@ -66,13 +68,6 @@ def check_listening(config: ServerConfig, *, behind_proxy: bool) -> None:
             f"host is {config.host}, which others can reach, but there is no TLS: give tls_certificate and tls_key in "
             "server.toml (hushrank server init --tls HOST makes them), or say --behind-proxy if a proxy adds TLS."
         )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager
@@ -116,13 +111,14 @@ def run_app(
     def inside(name: str | None) -> str | None:
         return None if name is None else str(directory / name)
 
+    guard = make_guard(coordinator, config, tell, behind_proxy=behind_proxy)
     errors: list[BaseException] = []
     app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
     settings = uvicorn.Config(
         app,
         lifespan="on",
         ws="none",
-        http="httptools" if find_spec("httptools") else "h11",
+        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, guard=guard)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -133,20 +129,34 @@ def run_app(
         ssl_certfile=inside(config.tls_certificate),
         ssl_keyfile=inside(config.tls_key),
     )
-    server = _Server(settings, coordinator, tell, head_timeout_s=config.body_timeout_s)
+    server = _Server(settings, coordinator, guard, tell)
     with _heard_once(server):
         server.run(sockets=[listener])
     if errors:
         raise errors[0]
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn's, which tells the coordinator that it stops, and ends connections that never finish a request's head."""
+def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, behind_proxy: bool) -> ConnectionGuard:
+    """Fewer connections than the system has descriptors, so that the store can always be opened."""
+    most = config.connections if (n := count_descriptors()) is None else min(config.connections, n - _KEPT_FILES)
+    guard = ConnectionGuard(
+        max(most, 1),
+        0 if behind_proxy else config.connections_per_address,
+        config.body_timeout_s,
+        tell,
+        coordinator.now,
+        coordinator.counters.dropped,
+    )
+    coordinator.watch("connections", lambda: guard.n_open)
+    return guard
 
-    def __init__(self, config: uvicorn.Config, coordinator: Coordinator, tell: Tell, *, head_timeout_s: float) -> None:
+
+class _Server(uvicorn.Server):
+    """Uvicorn's, which tells the coordinator that it stops, and lets the guard end slow connections."""
+
+    def __init__(self, config: uvicorn.Config, coordinator: Coordinator, guard: ConnectionGuard, tell: Tell) -> None:
         super().__init__(config)
-        self._coordinator, self._tell, self._head_timeout_s = coordinator, tell, head_timeout_s
-        self._heads: dict[Any, float] = {}  # {connection: since when it sends the head of a request}
+        self._coordinator, self._guard, self._tell = coordinator, guard, tell
         self._is_told = False
 
     async def on_tick(self, counter: int) -> bool:
@@ -156,22 +166,8 @@ class _Server(uvicorn.Server):
             self._tell("stopping")
             self._coordinator.begin_stop()
         if counter % 10 == 0:
-            self._end_slow_heads(time.monotonic())
+            self._guard.end_slow(self.server_state.connections)
         return await super().on_tick(counter)
-
-    def _end_slow_heads(self, now: float) -> None:
-        """Why: uvicorn waits for ever for the first line or the last header, and a connection costs memory."""
-        connections: Iterable[Any] = self.server_state.connections
-        slow = {
-            connection
-            for connection in connections
-            if (connection.cycle is None or connection.cycle.response_complete)
-            and connection.timeout_keep_alive_task is None
-        }
-        self._heads = {connection: self._heads.get(connection, now) for connection in slow}
-        for connection, since in self._heads.items():
-            if now - since > self._head_timeout_s:
-                connection.transport.close()
 
 
 @contextmanager
@@ -214,3 +210,13 @@ def allow_many_files() -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def count_descriptors() -> int | None:
+    """Files and connections that this process may have open; None: the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft

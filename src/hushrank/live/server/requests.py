@@ -11,6 +11,12 @@ from starlette.types import Receive, Scope, Send
 from hushrank.live.wire.refusals import Reason, RefusedError
 
 JSON = "application/json"
+_PIECE = 64 << 10  # bytes of an answer that are handed over at once
+
+
+def address_of(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None
 
 
 class Request:
@@ -30,8 +36,7 @@ class Request:
     @property
     def address(self) -> str | None:
         """Of whoever asks."""
-        client = self.scope.get("client")
-        return client[0] if client else None
+        return address_of(self.scope)
 
     def query(self) -> dict[str, str]:
         """The part after the question mark. Only numbers are expected there, so that nothing is decoded."""
@@ -103,4 +108,7 @@ class Response:
 
     async def send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status, "headers": self._headers})
-        await send({"type": "http.response.body", "body": self._body})
+        for at in range(_PIECE, len(self._body), _PIECE):  # Why pieces: one who does not read keeps no more in memory
+            await send({"type": "http.response.body", "body": self._body[at - _PIECE : at], "more_body": True})
+        last = max(len(self._body) - 1, 0) // _PIECE * _PIECE
+        await send({"type": "http.response.body", "body": self._body[last:]})

@@ -18,6 +18,8 @@ from enum import StrEnum
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
+_SILENT_ROUNDS, _MOST_DOUBLINGS = 3, 4  # that nobody answers until the pauses grow, and how often they double
+
 
 class RoundState(StrEnum):
     """Where the newest round stands."""
@@ -65,6 +67,7 @@ class Rounds:
     rules: RoundRules
     number: int = 0  # of the newest round; 0: none was ever opened
     n_closed: int = 0
+    n_silent: int = 0  # rounds that nobody answered, the newest ones in a row
     state: RoundState = RoundState.idle
     opens_at: float = 0.0  # not before
     closes_at: float = 0.0  # of the newest round
@@ -108,7 +111,7 @@ class Rounds:
     def may_follow(self, outcome: Outcome, now: float) -> bool:
         """Whether the next round may open in the same moment in which this one ends so."""
         is_last = outcome is Outcome.closed and self.n_closed + 1 == self.rules.rounds
-        return not is_last and self.rules.pause_s == 0 and len(self.candidates(now)) >= self.rules.fewest
+        return not is_last and self._pause_after() == 0 and len(self.candidates(now)) >= self.rules.fewest
 
     def open(self, asked: Collection[int], now: float) -> int:
         """The number of the new round, which asks these clients."""
@@ -166,8 +169,20 @@ class Rounds:
         if self.state is not RoundState.closing:
             raise ValueError(f"a round that is {self.state} cannot end: it was not decided.")
         self.n_closed += outcome is Outcome.closed
-        self.opens_at = now + self.rules.pause_s
+        self.opens_at = now + self._pause_after()
+        self.n_silent = self._silent_with_this()
         self.state = RoundState.finished if self.n_closed == self.rules.rounds else RoundState.idle
+
+    def _silent_with_this(self) -> int:
+        return 0 if self.answered else self.n_silent + 1
+
+    def _pause_after(self) -> float:
+        """Seconds between the newest round and the next; longer and longer while nothing but noise moves the ranker."""
+        n = self._silent_with_this() - _SILENT_ROUNDS
+        is_noise_alone = self.rules.quorum == 0 and n >= 0
+        return max(
+            self.rules.pause_s, self.rules.deadline_s * 2.0 ** min(n, _MOST_DOUBLINGS) if is_noise_alone else 0.0
+        )
 
     def next_check(self, now: float) -> float | None:
         """Seconds until time alone may change something; None: only an event can. Asked after `decide`."""

@@ -20,7 +20,7 @@ from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.counters import as_text
 from hushrank.live.server.limits import RateLimit, check_weight
-from hushrank.live.server.requests import Request, Response
+from hushrank.live.server.requests import Request, Response, address_of
 from hushrank.live.server.store import hash_secret
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import as_json
@@ -65,7 +65,7 @@ def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: 
         lifespan=live,
     )
     rest.router.redirect_slashes = False
-    return Application(rest, endpoints)
+    return Application(rest, routes, endpoints)
 
 
 class Endpoint:
@@ -89,8 +89,8 @@ class Application:
     Why not Starlette alone: its routing and middlewares would take as long as everything else together.
     """
 
-    def __init__(self, rest: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
-        self.rest = rest
+    def __init__(self, rest: Starlette, routes: Routes, endpoints: dict[tuple[str, str], Endpoint]) -> None:
+        self.rest, self._routes = rest, routes
         self._endpoints, self._update = endpoints, endpoints["PUT", protocol.UPDATE]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,6 +100,9 @@ class Application:
         endpoint = self._endpoints.get((method, path))
         if endpoint is None and method == "PUT" and _is_update(path):
             endpoint = self._update
+        refused = self._routes.refuse_address(scope, is_known=endpoint is not None)
+        if refused is not None:
+            return await refused.send(send)
         return await (endpoint or self.rest)(scope, receive, send)
 
 
@@ -112,6 +115,8 @@ class Routes:
         self._operator = hash_secret(operator_token)
         self._callers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         self._strangers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
+        each_s = config.requests_per_address
+        self._addresses = RateLimit(per_second=each_s, burst=math.ceil(2 * each_s))
         agreed = {"agreement": as_json(coordinator.agreement), "digest": coordinator.digest}
         self._agreed, self._api = Response({**agreed, "wire": protocol.WIRE_VERSION}), Response(describe_api())
 
@@ -140,7 +145,8 @@ class Routes:
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
-        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        receipt = query.get("receipt")
+        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s, receipt=receipt)
         return Response(b"", status=204) if news is None else Response(news.as_json())
 
     async def ranker(self, request: Request) -> Response:
@@ -173,6 +179,8 @@ class Routes:
         self._meet_stranger(request)
         if self._federation.is_in_trouble:
             raise RefusedError(Reason.disk, "the server cannot write to its disk.", retry_after_s=5)
+        if self._federation.is_behind:
+            raise RefusedError(Reason.behind, "the server's file is older than what clients have seen.")
         return Response({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
@@ -188,10 +196,21 @@ class Routes:
 
     # Refusals
 
+    def refuse_address(self, scope: Scope, *, is_known: bool) -> Response | None:
+        """The refusal of an address that asks too often, before anything is looked up; None: it may ask."""
+        address, now = address_of(scope), self._federation.now()
+        try:
+            self._addresses.check(address, now)
+            if not is_known:  # such a path and method
+                self._strangers.check(address, now)
+        except RefusedError as refused:
+            return self.refuse(refused)
+        return None
+
     def refuse(self, refused: RefusedError) -> Response:
         self._federation.count_refusal(refused.reason)
         # Why not for size too: whoever still sends would see a broken connection instead of the reason
-        headers = {"connection": "close"} if refused.reason is Reason.slow else {}
+        headers = {"connection": "close"} if refused.reason in (Reason.slow, Reason.rate) else {}
         if refused.retry_after_s is not None:
             headers["retry_after"] = str(refused.retry_after_s)
         if refused.status == 401:
@@ -211,6 +230,7 @@ class Routes:
 
     def _check_version(self, request: Request) -> None:
         if request.header(_WIRE) != str(protocol.WIRE_VERSION):
+            self._meet_stranger(request)
             raise RefusedError(
                 Reason.version,
                 f"this server speaks version {protocol.WIRE_VERSION} of the wire: send {protocol.WIRE_HEADER}: "

@@ -88,6 +88,20 @@ SPENT = Table(  # what each closed round cost a client that answered
 )
 REFUSED = Table("refused", TABLES, Column("reason", String(16), primary_key=True), Column("n", Integer, nullable=False))
 
+STARTS = Table(  # of the server; `past.py`
+    "starts",
+    TABLES,
+    Column("number", Integer, primary_key=True),
+    Column("name", String(16), nullable=False, unique=True),  # random
+    Column("round", Integer, nullable=False),  # the newest one when it began
+)
+MISSING = Table(  # rounds that clients have seen and this file lacks
+    "missing",
+    TABLES,
+    Column("round", Integer, primary_key=True),
+    Column("decided_at", Float),  # when the operator gave them up
+)
+
 
 class SchemaError(ValueError):
     """The file is not a federation of a version that can be read."""

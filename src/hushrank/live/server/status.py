@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.live.server import store
+from hushrank.live.server.past import read_past
 from hushrank.live.wire.agreement import as_json
 from hushrank.live.wire.terms import guarantee_of, ranker_of, total_epsilon_of
 from hushrank.privacy.renyi import composed_epsilon
@@ -18,6 +19,7 @@ def read_status(directory: Path) -> dict[str, Any]:
     with engine.begin() as connection:
         agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
         members, spends = store.read_members(connection), store.read_spends(connection)
+        missing = read_past(connection).missing
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
     is_finished = agreement.rounds is not None and rounds.n_closed >= agreement.rounds
@@ -35,6 +37,7 @@ def read_status(directory: Path) -> dict[str, Any]:
         "clients_left": sum(member.has_left for member in members),
         "updates_accepted": sum(member.accepted for member in members),
         "refused": refused,
+        "missing": missing,
         "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends else None,
         "epsilon_total": total_epsilon_of(agreement),
         "delta": agreement.delta,

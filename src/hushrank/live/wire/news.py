@@ -24,6 +24,7 @@ class Outcome(StrEnum):
 
 # How each statement is described to other programs (`openapi.py`), beside the statement itself.
 _MOST = 10**18 - 1  # the largest number that is read
+MOST_RECEIPT = 100  # characters
 ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
 LAST: Json = {
     "type": ["object", "null"],
@@ -37,6 +38,11 @@ NEWS: Json = {
     "closes_in_s": {"type": ["number", "null"], "minimum": 0},
     "is_asked": {"type": "boolean"},
     "last": LAST,
+    "receipt": {
+        "type": "string",
+        "maxLength": MOST_RECEIPT,
+        "description": "shown again when the client asks next: a server restored from an old file is recognised by it",
+    },
 }
 
 
@@ -70,12 +76,14 @@ class RoundNews:
     closes_in_s: float | None  # None: the round waits for everybody who was asked
     is_asked: bool  # whether this client's update is wanted
     last: LastAnswer | None
+    receipt: str | None = None  # that this round was told; the client keeps the newest one
 
     def as_json(self) -> dict[str, Any]:
         last = self.last and self.last.as_json()
         if self.round is None:
             return {"finished": True, "last": last}
-        return {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": last}
+        said = {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": last}
+        return said if self.receipt is None else {**said, "receipt": self.receipt}
 
 
 def parse_standing(values: object) -> Standing:
@@ -93,7 +101,16 @@ def parse_news(values: object) -> RoundNews:
     is_number = isinstance(closes, int | float) and not isinstance(closes, bool) and math.isfinite(closes)
     if not (closes is None or is_number) or not isinstance(is_asked, bool):
         raise ValueError("the server's news of a round lack closes_in_s or is_asked.")
-    return RoundNews(_whole(known, "round", 1), None if closes is None else float(closes), is_asked, _parse_last(known))
+    closes_in_s = None if closes is None else float(closes)
+    return RoundNews(_whole(known, "round", 1), closes_in_s, is_asked, _parse_last(known), _parse_receipt(known))
+
+
+def _parse_receipt(known: Mapping[str, Any]) -> str | None:
+    """One that can stand in a URL as it is; None: the server gives none."""
+    receipt = known.get("receipt")
+    if not isinstance(receipt, str) or len(receipt) > MOST_RECEIPT:
+        return None
+    return receipt if receipt.isascii() and receipt.replace("-", "").isalnum() else None
 
 
 def _parse_last(known: Mapping[str, Any]) -> LastAnswer | None:

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     rate = "rate"  # 429: too many requests; Retry-After says when
     stopping = "stopping"  # 503: the server is going down; nothing was counted
     disk = "disk"  # 503: the disk is full or failing; nothing was counted
+    behind = "behind"  # 503: the server's file is older than what clients have seen; its operator must decide
     unknown = "unknown"  # never sent: what a client reads where a newer server gives a reason that it does not know
 
 
@@ -56,6 +57,7 @@ STATUS: dict[Reason, int] = {
     Reason.rate: 429,
     Reason.stopping: 503,
     Reason.disk: 503,
+    Reason.behind: 503,
     Reason.unknown: 400,
 }
 

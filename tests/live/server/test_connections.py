@@ -1,0 +1,212 @@
+"""Connections of strangers: what they may cost a real server, and what becomes of those that want more."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking_people import enrol_people
+from live_processes import Server, create_federation, serving
+
+from benchmarks.hostile import (
+    HEAD,
+    ask_often,
+    connect,
+    run_together,
+    send_endless_head,
+    send_garbage,
+    send_without_reading,
+    watching,
+)
+from hushrank.live.server.connections import MOST_HEAD, ConnectionGuard, Excess
+from hushrank.live.server.creation import read_keys
+from hushrank.live.wire import protocol
+from hushrank.rankers.named import unpack_ranker
+
+MOST_MB = 200.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    directory = tmp_path_factory.mktemp("strangers") / "f"
+    create_federation(directory, "--features", 700, ranker="mlp", hidden=64, body_timeout_s=2, min_clients=2)
+    with serving(directory) as server:
+        yield server
+
+
+def said_by(server: Server) -> str:
+    return (server.directory.parent / "server.log").read_text(encoding="utf-8")
+
+
+def metric(server: Server, name: str) -> float:
+    token = read_keys(server.directory).operator_token
+    with connect(server.url) as asking:
+        asking.sendall(f"GET {protocol.METRICS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+        text = read_answer(asking)
+    return float(next((line.rpartition(b" ")[2] for line in text.splitlines() if line.startswith(name.encode())), b"0"))
+
+
+def read_answer(asking: socket.socket) -> bytes:
+    """Head and body of one answer."""
+    content = b""
+    while b"\r\n\r\n" not in content:
+        content += asking.recv(65536) or pytest.fail("the connection ended before the answer did")
+    head, _, body = content.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().splitlines() if line.startswith(b"content-length")]
+    while len(body) < int(lengths[0].partition(b":")[2]):
+        body += asking.recv(65536) or pytest.fail("the connection ended before the answer did")
+    return head + b"\r\n\r\n" + body
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads another process's memory from /proc")
+
+
+@needs_proc
+def test_heads_without_end_are_refused_and_cost_no_memory(server: Server) -> None:
+    with watching(server.process.pid, server.url) as watch:
+        said = run_together(lambda: send_endless_head(server.url, n_bytes=20 << 20), 4)
+        assert any(isinstance(each, bytes) and each.startswith(b"HTTP/1.1 431 ") for each in said)
+        assert watch.most_mb < MOST_MB
+    assert metric(server, 'hushrank_connections_dropped_total{limit="head"}') >= 4
+
+
+@needs_proc
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_answers_that_nobody_reads_cost_no_memory(server: Server, at_once: int) -> None:
+    with watching(server.process.pid, server.url) as watch:
+        assert send_without_reading(server.url, n_connections=50, seconds=5, at_once=at_once) > 0
+        assert watch.most_mb < MOST_MB
+    assert ask_often(server.url, protocol.HEALTH, n=1).total() == 1
+
+
+@pytest.mark.parametrize("n_bytes", [100, MOST_HEAD - 100, MOST_HEAD + 100, 200_000])
+@pytest.mark.parametrize("place", ["url", "header"])
+def test_a_head_may_be_so_long_and_no_longer(server: Server, place: str, n_bytes: int) -> None:
+    long = b"x" * n_bytes
+    url = b"?a=" + long if place == "url" else b""
+    header = b"a: " + long + b"\r\n" if place == "header" else b""
+    with connect(server.url) as asking:
+        try:
+            asking.sendall(b"GET /v1/health" + url + b" HTTP/1.1\r\nhost: x\r\n" + header + b"\r\n")
+            status = read_answer(asking).split()[1]
+        except ConnectionError:  # it was still sending when the server had enough
+            status = b"431"
+    assert status == (b"200" if n_bytes < MOST_HEAD else b"431")
+
+
+def test_a_few_requests_may_run_ahead_and_no_more(server: Server) -> None:
+    with connect(server.url) as asking:
+        asking.sendall(2 * (HEAD + b"\r\n"))
+        answers = read_answer(asking)
+        while answers.count(b'{"status": "ok"}') < 2:
+            answers += asking.recv(4096) or pytest.fail("the second was not answered")
+    before = metric(server, 'hushrank_connections_dropped_total{limit="ahead"}')
+    with connect(server.url) as asking:
+        asking.sendall(1000 * (HEAD + b"\r\n"))
+        with closing(asking):
+            content = b""
+            try:
+                while piece := asking.recv(65536):
+                    content += piece
+            except ConnectionResetError:
+                pass
+    assert content.count(b"HTTP/1.1 200") < 1000
+    assert metric(server, 'hushrank_connections_dropped_total{limit="ahead"}') == before + 1
+
+
+def test_trailers_are_refused(server: Server) -> None:
+    with connect(server.url) as asking:
+        asking.sendall(b"POST /v1/leave HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: b\r\n" * 2)
+        said = b""
+        while piece := asking.recv(65536):
+            said += piece
+    assert b"HTTP/1.1 400 " in said
+
+
+def test_what_is_not_there_and_other_versions_are_rate_limited(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, requests_per_second=1, burst=20)
+    with serving(tmp_path / "f") as server:
+        statuses = ask_often(server.url, "/nothing", n=100)
+        assert statuses[404] >= 20 and statuses[429] > 0
+        assert statuses.total() == 100
+    with serving(tmp_path / "f") as server:
+        statuses = ask_often(server.url, protocol.ME, n=100, headers={protocol.WIRE_HEADER: "7"})
+        assert statuses[426] >= 20 and statuses[429] > 0 and statuses.total() == 100
+
+
+def test_an_address_has_a_limit_before_anything_is_looked_up(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, requests_per_address=0.5)
+    with serving(tmp_path / "f") as server:
+        statuses = ask_often(server.url, protocol.HEALTH, n=50)
+    assert statuses[429] >= 1 and statuses.total() == 50
+
+
+def test_garbage_is_counted_and_not_logged_line_by_line(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3)
+    with serving(tmp_path / "f") as server:
+        said = send_garbage(server.url, n=50)
+        assert said == {b"HTTP/1.1 400 Bad Request": 50}
+        assert metric(server, 'hushrank_connections_dropped_total{limit="malformed"}') == 50
+        assert "Invalid HTTP" not in said_by(server) and said_by(server).count("'malformed'") == 1
+
+
+def test_connections_have_an_end(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, connections=5)
+    with serving(tmp_path / "f") as server:
+        held = [connect(server.url) for _ in range(5)]
+        for each in held:  # each has been admitted once it is answered
+            each.sendall(HEAD + b"\r\n")
+            assert read_answer(each).startswith(b"HTTP/1.1 200")
+        with connect(server.url) as refused:
+            assert refused.recv(100).startswith(b"HTTP/1.1 503")
+        held.pop().close()
+        while True:  # until the server has noticed
+            with connect(server.url) as again:
+                again.sendall(HEAD + b"\r\n")
+                if again.recv(100).startswith(b"HTTP/1.1 200"):
+                    break
+            time.sleep(0.05)
+        for each in held:
+            each.close()
+        assert said_by(server).count("'connections'") == 1
+
+
+def test_a_long_answer_arrives_whole(server: Server) -> None:
+    person = enrol_people(server.url, server.directory, 1)[0]
+    reply = person.ask("GET", protocol.RANKER)
+    _, params, _ = unpack_ranker(reply.content, name="it")
+    assert len(params) == 700 * 64 + 2 * 64 and len(reply.content) > 2 << 16
+
+
+def make_guard(**settings: Any) -> tuple[ConnectionGuard, list[tuple[str, Any]], list[float]]:
+    said, now = list[tuple[str, Any]](), [0.0]
+    guard = ConnectionGuard(3, 2, 10.0, lambda event, **facts: said.append((event, facts)), lambda: now[0], **settings)
+    return guard, said, now
+
+
+def test_one_address_cannot_take_all_connections() -> None:
+    guard, _, _ = make_guard()
+    assert [guard.admit("198.51.100.1") for _ in range(3)] == [None, None, Excess.address]
+    assert guard.admit("198.51.100.2") is None
+    assert guard.admit("198.51.100.3") is Excess.connections
+    guard.forget("198.51.100.1")
+    assert guard.n_open == 2 and guard.admit("198.51.100.1") is None
+    local, _, _ = make_guard()
+    assert [local.admit("127.0.0.1") for _ in range(3)] == [None] * 3  # this machine has only the limit of all
+
+
+def test_a_limit_is_said_once_a_minute_with_how_often() -> None:
+    guard, said, now = make_guard()
+    for _ in range(5):
+        guard.drop(Excess.head)
+    guard.drop(Excess.unread)
+    now[0] = 60.0
+    guard.drop(Excess.head)
+    assert [(facts["limit"], facts["times"]) for _, facts in said] == [("head", 1), ("unread", 1), ("head", 5)]
+    assert guard.dropped == {"head": 6, "unread": 1}
