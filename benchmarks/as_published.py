@@ -29,8 +29,11 @@ REPEATS = {"linear": 3, "mlp": 1}
 ROUNDS = {"foltr-es": 250, "fpdgd": 1000}  # of the papers
 TRAIN, TEST = "train/MaxRR", "offline/MaxRR"
 EARLY = 0.2  # share of the searches after which the curve is read, too [fpdgd, Figure 2]
-EPSILON = 4.5  # of [fpdgd, Figures 4 and 6]
-SIZES = [(10, 4, 1000), (100, 4, 1000), (1000, 2, 1000), (1000, 4, 500), (1000, 8, 250)]  # clients, searches, rounds
+EPSILON = 4.5  # of [fpdgd, Figures 4 to 6]
+SIZES = [  # clients, searches, rounds
+    *((10, 4, 1000), (100, 4, 1000), (1000, 2, 1000), (1000, 8, 1000)),
+    *((1000, 4, 500), (1000, 8, 250)),
+]
 
 
 def describe_evolution(lab: Lab, ranker: str) -> list[Row]:
@@ -70,7 +73,7 @@ def describe_budgets(lab: Lab) -> list[Row]:
 
 
 def describe_sizes(lab: Lab) -> list[Row]:
-    """[fpdgd, Figures 4 and 6]"""
+    """[fpdgd, Figures 4 to 6]"""
     return [
         row
         for n_clients, interactions, rounds in SIZES

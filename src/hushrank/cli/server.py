@@ -100,7 +100,7 @@ def init(
 ) -> None:
     """Create a federation: write its configuration, keys, first tokens and store."""
     from hushrank.live.server.config import KEYS, make_config
-    from hushrank.live.server.creation import create_federation
+    from hushrank.live.server.creation import bound_influence, create_federation
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.values import parse_assignments
@@ -115,6 +115,7 @@ def init(
             raise ValueError(f"{key} is not given with --set: use {option}.")
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
+    agreement = agreement if "update_norm" in agreed else bound_influence(agreement)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
     if json_:
         print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})

@@ -52,6 +52,12 @@ class ProtectionKeys:
     noise_multiplier: float | None = key(
         None, "sound: noise of the sum / clip_norm; default: what epsilon needs", only_for=_SOUND, is_needed=True
     )
+    update_norm: float | None = key(
+        None,
+        "none: L2 norm that an update is scaled down to; bounds a client's influence, not what it betrays",
+        check=above_zero,
+        only_for=("none",),
+    )
     n_honest: int | None = key(None, "noise_at=clients: among how many clients the noise is divided", only_for=_SOUND)
 
 

@@ -87,7 +87,7 @@ MODES = {
     "none": Mode(
         "no protection: updates leave as they are",
         lambda _: "none",
-        lambda _, __: OpenUpdates(),
+        lambda settings, _: OpenUpdates(settings.get("update_norm")),
         is_accounted=False,
     ),
     "paper": Mode(

@@ -59,6 +59,7 @@ class Protection(ABC):
 
     __slots__ = ()
     mode: ClassVar[str]  # the name that recipes and agreements have for it
+    tells_lengths: ClassVar[bool] = False  # whether lengths of single updates may stand in logs, metrics and status
 
     @property
     def clipping(self) -> Clipping:

@@ -96,6 +96,8 @@ def check_central(recipe: Recipe, interactions: tuple[int, ...]) -> None:
                 "batch is for recipe pdgd (central); in a federation set interactions, a client's searches per round."
             )
         return
+    if recipe.update_norm is not None:
+        raise ValueError("update_norm is for updates that clients send; recipe pdgd is central: leave it out.")
     if recipe.n_clients != 1 or len(interactions) != 1 or recipe.server_fade:
         raise ValueError(
             "recipe pdgd is central: one learner sees every click, so n_clients is 1, interactions is one number and "

@@ -323,8 +323,8 @@ class Coordinator:
         if self.rounds.may_follow(outcome, now):
             opening = self._make_opening(now)
         refused, self._unwritten = self._unwritten, Counter()
-        keeps = self._config.keep_updates
-        end = RoundEnd(number, outcome, self._params, self._state, self._price, keeps, refused, opening)
+        keeps, holds = self._config.keep_updates, self._config.hold_back
+        end = RoundEnd(number, outcome, self._params, self._state, self._price, keeps, refused, opening, holds)
         self._begin(lambda connection: write_end(connection, self.agreement, end), opening, refused)
 
     def _make_opening(self, now: float) -> store.Opening:
@@ -374,7 +374,11 @@ class Coordinator:
             asked=len(rounds.asked),
             seconds=now - self._opened_at,
             refused=dict(refused),
+            **({} if result.lengths is None else {"lengths": result.lengths._asdict()}),
         )
+        self.counters.lengths = result.lengths
+        if result.is_held:
+            self._tell("held-back", round=rounds.number, step=result.lengths and result.lengths.step)
         if rounds.state is RoundState.finished:
             self._tell("finished", rounds=rounds.n_closed)
 

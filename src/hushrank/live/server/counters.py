@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from hushrank.live.server.lengths import RoundLengths
 from hushrank.live.server.rounds import RoundState
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -39,6 +40,7 @@ class Counters:
         self.refused: Counter[str] = Counter()  # {reason: how often}
         self.rounds: Counter[str] = Counter()  # {closed or abandoned: how often}
         self.dropped: Counter[str] = Counter()  # {limit: connections that were ended at it}
+        self.lengths: RoundLengths | None = None  # of the updates of the newest round, where they may be told
         self.n_accepted = 0
         self.commit_s = Histogram()
         self.round_s = Histogram()
@@ -60,7 +62,8 @@ def as_text(counters: Counters, now: Mapping[str, float], phase: RoundState) -> 
     lines += [
         f'hushrank_connections_dropped_total{{limit="{limit}"}} {n}' for limit, n in sorted(counters.dropped.items())
     ]
-    for name, value in now.items():
+    lengths = {} if counters.lengths is None else counters.lengths._asdict()
+    for name, value in {**now, **{f"update_{name}": value for name, value in lengths.items()}}.items():
         lines += [f"# TYPE hushrank_{name} gauge", f"hushrank_{name} {value:g}"]
     lines += ["# TYPE hushrank_phase gauge"]
     lines += [f'hushrank_phase{{phase="{known}"}} {int(known is phase)}' for known in RoundState]

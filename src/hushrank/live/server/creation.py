@@ -17,10 +17,12 @@ from hushrank.live.server import store
 from hushrank.live.server.certificate import write_certificate
 from hushrank.live.server.config import ServerConfig, rules_of, write_config
 from hushrank.live.server.new_ranker import first_ranker
+from hushrank.live.wire.agreement import KEYS as KEYS_OF_AGREEMENT
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.terms import guarantee_of
 from hushrank.locks import lock_directory
+from hushrank.privacy.none import choose_norm
 
 KEYS, TOKENS = "keys", "tokens.txt"
 DAYS = 30  # that a token can be used, unless said otherwise
@@ -33,6 +35,15 @@ class Keys:
 
     digest_key: bytes  # of the digests by which a repeated update is known
     operator_token: str  # for /v1/metrics
+
+
+def bound_influence(agreement: Agreement) -> Agreement:
+    """With a norm that no client's update may exceed, where the agreement leaves it open and nothing else bounds it."""
+    is_open = not agreement.is_evolution and agreement.privacy in KEYS_OF_AGREEMENT["update_norm"].only_for
+    if not is_open or agreement.update_norm is not None:
+        return agreement
+    norm = choose_norm(learning_rate=agreement.learning_rate, interactions=agreement.interactions)
+    return replace(agreement, update_norm=norm)
 
 
 def create_federation(

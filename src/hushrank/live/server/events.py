@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from hushrank.live.server.lengths import RoundLengths
+
 Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...): never anything about one client
 
 
@@ -33,9 +35,9 @@ def describe_round(facts: dict[str, Any]) -> str:
     """How a round ended, or how far it is: number, answers, seconds, refusals."""
     refused = sum(facts["refused"].values())
     reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(facts["refused"].items()))
-    return f"round {facts['round']}: {facts['answers']}/{facts['asked']} answers in {facts['seconds']:.2f} s" + (
-        f", {refused} refused ({reasons})" if refused else ""
-    )
+    lengths = f"; {RoundLengths(**facts['lengths']).describe()}" if "lengths" in facts else ""
+    answers = f"{facts['answers']}/{facts['asked']} answers in {facts['seconds']:.2f} s"
+    return f"round {facts['round']}: {answers}" + (f", {refused} refused ({reasons})" if refused else "") + lengths
 
 
 def describe_status(status: dict[str, Any]) -> str:
@@ -54,6 +56,8 @@ def describe_status(status: dict[str, Any]) -> str:
         f"refused     {refused}",
         f"privacy     {status['guarantee']}",
     ]
+    if status["lengths"] is not None:
+        lines.append(f"newest      {RoundLengths(**status['lengths']).describe()}")
     if status["missing"] is not None:
         lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
     if total is not None:
@@ -71,6 +75,10 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     ),
     "round-closed": describe_round,
     "round-abandoned": lambda facts: f"{describe_round(facts)}: too few, abandoned",
+    "held-back": lambda facts: (
+        f"round {facts['round']} was held back: its step of {facts['step']:.3g} is far longer than usual. Its clients "
+        "may answer again; hold_back = false in server.toml lets such steps pass"
+    ),
     "finished": lambda facts: f"finished after {facts['rounds']} rounds; the ranker stays: hushrank server export",
     "limit-reached": lambda facts: (
         f"connections ended at the limit {facts['limit']!r}: {facts['times']} since this was last said"

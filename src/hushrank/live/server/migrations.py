@@ -37,13 +37,17 @@ def name_what_is_stored(connection: sa.Connection) -> None:
 
 
 def remember_starts(connection: sa.Connection) -> None:
-    """Version 3: the server's starts, and rounds that clients have seen and the file lacks."""
+    """Version 3: the server's starts, rounds that clients have seen and the file lacks, and lengths of updates."""
     run = connection.exec_driver_sql
     run(
         "CREATE TABLE starts (number INTEGER NOT NULL, name VARCHAR(16) NOT NULL, round INTEGER NOT NULL, "
         "PRIMARY KEY (number), UNIQUE (name))"
     )
     run("CREATE TABLE missing (round INTEGER NOT NULL, decided_at FLOAT, PRIMARY KEY (round))")
+    run(
+        "CREATE TABLE lengths (round INTEGER NOT NULL, median FLOAT NOT NULL, longest FLOAT NOT NULL, "
+        "least_cosine FLOAT NOT NULL, step FLOAT NOT NULL, PRIMARY KEY (round))"
+    )
 
 
 MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored, remember_starts)

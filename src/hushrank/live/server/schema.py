@@ -102,6 +102,16 @@ MISSING = Table(  # rounds that clients have seen and this file lacks
     Column("decided_at", Float),  # when the operator gave them up
 )
 
+LENGTHS = Table(  # of the updates of the newest rounds, where nothing is promised; `lengths.py`
+    "lengths",
+    TABLES,
+    Column("round", Integer, primary_key=True),
+    Column("median", Float, nullable=False),
+    Column("longest", Float, nullable=False),
+    Column("least_cosine", Float, nullable=False),
+    Column("step", Float, nullable=False),
+)
+
 
 class SchemaError(ValueError):
     """The file is not a federation of a version that can be read."""

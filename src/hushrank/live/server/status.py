@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hushrank.live.server import store
+from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
 from hushrank.live.wire.agreement import as_json
 from hushrank.live.wire.terms import guarantee_of, ranker_of, total_epsilon_of
@@ -19,7 +20,7 @@ def read_status(directory: Path) -> dict[str, Any]:
     with engine.begin() as connection:
         agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
         members, spends = store.read_members(connection), store.read_spends(connection)
-        missing = read_past(connection).missing
+        missing, lengths = read_past(connection).missing, read_lengths(connection)
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
     is_finished = agreement.rounds is not None and rounds.n_closed >= agreement.rounds
@@ -38,6 +39,7 @@ def read_status(directory: Path) -> dict[str, Any]:
         "updates_accepted": sum(member.accepted for member in members),
         "refused": refused,
         "missing": missing,
+        "lengths": lengths,
         "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends else None,
         "epsilon_total": total_epsilon_of(agreement),
         "delta": agreement.delta,
