@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import measured_leaks
+import measured_live
 import measured_noise
 import measured_private
 import measured_published
@@ -277,6 +278,7 @@ TABLES: Tables = {
     "method-pairs": method_pairs,
     "server-steps": server_steps,
     "speed": speed,
+    **measured_live.TABLES,
     **measured_noise.TABLES,
     **measured_published.TABLES,
     **measured_private.TABLES,

@@ -15,6 +15,7 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
+from hushrank.privacy.none import OpenUpdates
 from hushrank.privacy.protection import UpdateProtection
 from hushrank.streams import seed_key
 
@@ -29,8 +30,8 @@ def protected(protection: UpdateProtection, *, population: Population = UNEQUAL)
 @pytest.mark.parametrize("engine", ["numba", "xla"])
 @pytest.mark.parametrize(
     "protection",
-    [SoundGaussian(0.05, 1.5), SoundGaussian(0.02, 0.0), SoundLaplace(0.1, 0.7)],
-    ids=["gaussian", "clipped only", "laplace"],
+    [SoundGaussian(0.05, 1.5), SoundGaussian(0.02, 0.0), SoundLaplace(0.1, 0.7), OpenUpdates(0.03)],
+    ids=["gaussian", "clipped only", "laplace", "bounded"],
 )
 def test_sound_engines_equal_the_plain_round_with_sampling_and_dropouts(
     protection: UpdateProtection, engine: str
@@ -73,6 +74,15 @@ def test_sound_updates_weigh_alike_and_the_sum_is_divided_by_the_expected_cohort
     one = replace(setting, rounds=1, method=replace(setting.method, population=Population(5, (1, 4), dropout=0.0)))
     moved = simulate(one, Options(engine="numba"))[0][0].params
     assert np.linalg.norm(moved) <= 1e-3 + 1e-9
+
+
+def test_a_bound_on_updates_bounds_a_round_and_weighs_as_before() -> None:
+    """The weighted mean of vectors of at most that length is no longer; without the bound it is."""
+    short, long = (
+        simulate(replace(protected(OpenUpdates(norm), population=Population(10, (1, 3))), rounds=1))[0][0].params
+        for norm in (1e-3, None)
+    )
+    assert 1e-5 < np.linalg.norm(short) <= 1e-3 + 1e-9 < np.linalg.norm(long)
 
 
 def test_published_noise_on_unequal_weights_runs_on_the_plain_engine() -> None:

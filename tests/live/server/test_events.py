@@ -47,6 +47,7 @@ def test_a_status_says_what_was_spent() -> None:
         "updates_accepted": 5,
         "refused": {"norm": 4},
         "missing": 12,
+        "lengths": {"median": 0.37, "longest": 1.0, "least_cosine": -0.93, "step": 0.21},
         "epsilon_spent": 1.5,
         "epsilon_total": 8.0,
         "delta": 1e-5,
@@ -56,7 +57,9 @@ def test_a_status_says_what_was_spent() -> None:
     assert "3, open, 1/2 answers; 2 of 9 closed" in text and "4 norm" in text
     assert "epsilon 1.5 of 8 (delta 1e-05)" in text
     assert "rounds up to 12, which clients have seen" in text
-    assert "missing" not in describe_status({**status, "missing": None})
+    assert "updates 0.37 long (median), longest 1, least cosine to the step -0.93, step 0.21" in text
+    nothing = describe_status({**status, "missing": None, "lengths": None})
+    assert "missing" not in nothing and "longest" not in nothing
 
 
 def test_a_histogram_counts_what_took_at_most_so_long() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from hushrank.federation.evolution import Evolution
 from hushrank.live.server.limits import RateLimit, check_weight, limits_of
-from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.agreement import Agreement, as_json, make_agreement
 from hushrank.live.wire.body_formats import RewardBody
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import exchange_of
-from hushrank.streams import seed_key, stream
-from hushrank.types import DenseUpdate
+from hushrank.streams import draw_normal, seed_key, stream
+from hushrank.types import DenseUpdate, PrivateUpdate
 
 SOUND: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 20}
 CLIENTS: dict[str, Any] = {**SOUND, "placement": "clients", "n_honest": 4}
@@ -50,6 +50,22 @@ def test_a_norm_above_the_agreed_clipping_is_refused() -> None:
     limits_of(make(**SOUND), max_norm=1.0).check(dense(0.06, 0.06, 0, 0, 0, 0))  # L2 .085
     assert refusal(make(**SOUND, mechanism="laplace"), dense(0.06, 0.06, 0, 0, 0, 0)) is Reason.norm  # L1 .12
     assert refusal(make(**CLIENTS), dense(5, 0, 0, 0, 0, 0)) is Reason.norm
+
+
+def test_a_bound_that_was_agreed_without_privacy_is_kept_by_honest_clients_and_checked() -> None:
+    agreement = make(update_norm=0.5, n_features=46)
+    exchange, limits = exchange_of(agreement), limits_of(agreement, max_norm=100.0)
+    draws = draw_normal(stream(seed_key(1)), 46 * 200).reshape(200, 46)
+    for numbers in draws:
+        limits.check(limits.encode(exchange.privatise(DenseUpdate(numbers.astype(np.float32), 4), key=seed_key(1))))
+    short = DenseUpdate(np.array([0.1, *[0.0] * 45]), 4)
+    kept = exchange.privatise(short, key=seed_key(1))
+    assert isinstance(kept, PrivateUpdate) and kept.delta.tolist() == short.delta.tolist()
+    assert refusal(agreement, dense(0.51, *[0.0] * 45), max_norm=100.0) is Reason.norm
+    assert agreement.digest != make(n_features=46).digest and as_json(agreement)["essential"] == ["update_norm"]
+    for other in ({"privacy": "paper", "epsilon": 1.2, "n_clients": 3}, {"method": "foltr-es"}):
+        with pytest.raises(ValueError, match="update_norm is no matter of"):
+            make(update_norm=0.5, **other)
 
 
 def test_without_clipping_the_operator_bounds_the_norm() -> None:
