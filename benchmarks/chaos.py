@@ -4,7 +4,9 @@
 
 A real server and real clients (pretend people) over loopback. Again and again one of them gets SIGKILL and is started
 again: at once, a little later, or after the round has gone on without it. Two clients join late, and one of an older
-version of the wire knocks now and then. When the federation is finished, from the files alone:
+version of the wire knocks now and then. Now and then an operator puts an old copy of the server's file in its place:
+the clients recognise it, no round opens, and the operator puts the newer file back. When the federation is finished,
+from the files alone:
 
 - every update that a client was told is accepted is in the server's file, byte for byte, once, in a round that was not
   abandoned without the client hearing of it;
@@ -20,6 +22,7 @@ import hashlib
 import http.client
 import json
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -60,6 +63,7 @@ class Plan:
     clients: int = 8
     method: str = "fpdgd"
     seed: int = 0
+    restores: int = 0  # times that an old copy of the server's file is put in its place
 
 
 @dataclass
@@ -71,6 +75,7 @@ class Stage:
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     due: dict[str, float] = field(default_factory=dict)  # {who is dead: when it starts again}
     killed: Counter[str] = field(default_factory=Counter)
+    n_restored: int = 0  # old copies that were put in place, and recognised
     old_versions: Counter[int] = field(default_factory=Counter)  # {status: how often a client of another wire heard it}
 
     @property
@@ -99,11 +104,11 @@ class Stage:
             )
         self.due.pop(name, None)
 
-    def kill(self, name: str, *, nap_s: float) -> None:
+    def kill(self, name: str, *, nap_s: float, is_counted: bool = True) -> None:
         process = self.running.pop(name)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-            self.killed["server" if name == "server" else "clients"] += 1
+            self.killed["server" if name == "server" else "clients"] += is_counted
         process.wait()
         self.due[name] = time.monotonic() + nap_s
 
@@ -124,11 +129,12 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--method", choices=["fpdgd", "foltr-es"], default="fpdgd")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--restores", type=int, default=10)
     parser.add_argument("--out", type=Path, help="kept; default: a temporary directory")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         out = given.out or Path(temporary)
-        plan = Plan(out, given.rounds, given.kills, given.clients, given.method, given.seed)
+        plan = Plan(out, given.rounds, given.kills, given.clients, given.method, given.seed, given.restores)
         json.dump(run_chaos(plan), sys.stdout, indent=1)
         print()
 
@@ -143,7 +149,8 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     finally:
         stage.end()
     said = {"method": plan.method, "clients": plan.clients, "seconds": round(time.monotonic() - began, 1)}
-    return {**said, "killed": dict(stage.killed), "old_versions": dict(stage.old_versions), **check_files(stage)}
+    done = {"killed": dict(stage.killed), "restored": stage.n_restored, "old_versions": dict(stage.old_versions)}
+    return {**said, **done, **check_files(stage)}
 
 
 def create_federation(stage: Stage) -> None:
@@ -173,6 +180,8 @@ def torment(stage: Stage) -> None:
         for name in [name for name, when in late.items() if n >= when]:
             stage.start(name)
             del late[name]
+        if stage.n_restored < plan.restores and n >= (stage.n_restored + 1) * plan.rounds / (plan.restores + 1):
+            restore(stage)
         if n_killed < plan.kills and n >= 0.8 * n_killed * plan.rounds / plan.kills:
             time.sleep(dice.uniform(0.0, PAUSE_S))
             victims = [name for name in stage.names if name in stage.running]
@@ -182,6 +191,48 @@ def torment(stage: Stage) -> None:
             knock(stage)
         time.sleep(0.02)
     wait_for_clients(stage)
+
+
+def restore(stage: Stage) -> None:
+    """An old copy in the place of the server's file, until its clients have recognised it; then the newer one again.
+
+    The first time only the copy is made, of which the next one is the old one.
+    """
+    if "server" in stage.running:
+        stage.kill("server", nap_s=0.0, is_counted=False)
+    old, newer = stage.plan.out / "old", stage.plan.out / "newer"
+    if not old.exists():
+        shutil.copytree(stage.server_home, old)
+        stage.n_restored += 1
+        return stage.start("server")
+    stage.server_home.rename(newer)
+    shutil.copytree(old, stage.server_home)
+    stage.start("server")
+    began = time.monotonic()
+    while ask_health(stage) != "behind":
+        assert time.monotonic() - began < PATIENCE_S, f"an old file was not recognised: see {stage.plan.out}"
+        stage.wake_due()
+        time.sleep(0.05)
+    stage.kill("server", nap_s=0.0, is_counted=False)
+    shutil.rmtree(stage.server_home)
+    newer.rename(stage.server_home)
+    shutil.rmtree(old)
+    shutil.copytree(stage.server_home, old)
+    stage.n_restored += 1
+    return stage.start("server")
+
+
+def ask_health(stage: Stage) -> str:
+    """ok, the reason of a refusal, or nothing where nobody answers."""
+    connection = http.client.HTTPConnection(HOST, stage.port, timeout=5)
+    try:
+        connection.request("GET", "/v1/health")
+        said = json.loads(connection.getresponse().read())
+        return str(said.get("reason") or said.get("status"))
+    except (OSError, http.client.HTTPException):
+        return ""
+    finally:
+        connection.close()
 
 
 def wait_for_clients(stage: Stage) -> None:

@@ -57,7 +57,7 @@ def close_rounds(people: list[Person], numbers: range) -> str:
 
 
 def ask(person: Person, receipt: str, after: int = 0) -> Any:
-    return person.ask("GET", f"{protocol.ROUND}?after={after}&wait=0&receipt={receipt}")
+    return person.ask("GET", f"{protocol.ROUND}?after={after}&wait=0", Hushrank_Receipt=receipt)
 
 
 def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(tmp_path: Path) -> None:
@@ -76,8 +76,11 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
     with serving(home) as server:
         people = [Person(server.url, person.digest, person.credential) for person in people]
         assert ask(people[1], "0-7-0", after=7).status == 204  # who makes a receipt up stops nobody
+        stranger = Person(server.url)  # as one who enrolled after the copy was made
+        assert stranger.ask("GET", protocol.ME, Hushrank_Receipt="0-7-0").reason == "credential"
         refused = ask(people[0], receipt, after=7)
         assert (refused.status, refused.reason) == (503, "behind") and "round 7" in refused.json["detail"]
+        assert stranger.ask("GET", protocol.ME, Hushrank_Receipt=receipt).reason == "behind"
         health = people[0].ask("GET", protocol.HEALTH)
         assert (health.status, health.reason) == (503, "behind")
         assert people[1].answer(3, dense(1, 0, 0)).reason == "behind"  # round 3 is another one now
@@ -99,6 +102,24 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
     with store.open_store(home / store.FILE).begin() as connection:
         found = store.restore_rounds(connection)
     assert {3, 7} <= found.abandoned and found.n_closed == 3
+
+
+def test_an_answer_to_a_lost_round_is_kept_by_its_client(tmp_path: Path) -> None:
+    """A newer copy may count it: the server must not say that there never was such a round."""
+    home = tmp_path / "f"
+    create_federation(home, "--features", 3, min_clients=2)
+    with serving(home) as server:
+        people = enrol_people(server.url, home, 2)
+        close_rounds(people, range(1, 2))
+    shutil.copytree(home, tmp_path / "backup")
+    with serving(home) as server:
+        people = [Person(server.url, person.digest, person.credential) for person in people]
+        receipt = close_rounds(people, range(2, 5))
+    shutil.rmtree(home)
+    (tmp_path / "backup").rename(home)
+    with serving(home) as server:
+        late = Person(server.url, people[0].digest, people[0].credential)
+        assert late.answer(4, dense(0.04, 0, 0), Hushrank_Receipt=receipt).reason == "behind"
 
 
 def test_nothing_to_decide_is_said_so(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ class Participant:
 def take_part(member: Participant, *, rounds: int | None = None, is_once: bool = False) -> Ending:
     """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
     device is asked now and has something to tell."""
+    member.transport.receipt = member.store.receipt()
     settle_waiting(member)
     newest = member.store.outbox.newest()
     after, n_answers = newest.round if newest is not None else 0, 0
@@ -243,14 +244,13 @@ def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | No
     def parse(reply: Reply) -> RoundNews | None:
         return None if reply.status == 204 else parse_json(parse_news)(reply)
 
-    receipt = member.store.receipt()
-    shown = "" if receipt is None else f"&receipt={receipt}"
     try:
-        news = member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}{shown}", parse=parse, wait_s=wait_s)
+        news = member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
     except RefusedError as error:
         raise _explain_fatal(error, member) from error
-    if news is not None and news.receipt is not None and news.receipt != receipt:
+    if news is not None and news.receipt is not None and news.receipt != member.transport.receipt:
         member.store.keep_receipt(news.receipt)
+        member.transport.receipt = news.receipt
     return news
 
 

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from hushrank.live.wire.addresses import is_loopback
-from hushrank.live.wire.protocol import WIRE_HEADER, WIRE_VERSION
+from hushrank.live.wire.protocol import RECEIPT_HEADER, WIRE_HEADER, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.streams import ENTROPY, draw_uniform
 
@@ -89,6 +89,7 @@ class Transport:
         self._make, self._prefix = _connector(url, ca)
         self._connection: http.client.HTTPConnection | None = None
         self.url, self.credential, self.stop, self._tell = url, credential, stop or Stop(), tell
+        self.receipt: str | None = None  # the newest one of this server
         self._patience_s = patience_s
         self.stop.also(self._cut)
 
@@ -148,6 +149,8 @@ class Transport:
         headers[WIRE_HEADER] = str(WIRE_VERSION)
         if self.credential is not None:
             headers["Authorization"] = f"Bearer {self.credential}"
+        if self.receipt is not None:
+            headers[RECEIPT_HEADER] = self.receipt
         is_kept = self._connection is not None
         try:
             answer = self._send(method, path, body, headers, wait_s)

@@ -162,12 +162,9 @@ class Coordinator:
 
     # What they ask
 
-    async def wait_for_round(
-        self, client: KnownClient, *, after: int, wait_s: float, receipt: str | None = None
-    ) -> RoundNews | None:
+    async def wait_for_round(self, client: KnownClient, *, after: int, wait_s: float) -> RoundNews | None:
         """News of a round after the named one, as soon as there is one; None: there is none yet."""
         until = self._clock() + wait_s
-        self._compare_past(receipt)
         while (news := self._news(client, after)) is None:
             self._refuse_if_stopping()
             self.past.refuse_if_behind()
@@ -393,7 +390,7 @@ class Coordinator:
         """Whether clients have seen rounds that the file lacks, and nobody has decided what becomes of them."""
         return self.past.missing is not None
 
-    def _compare_past(self, receipt: str | None) -> None:
+    def compare_past(self, receipt: str | None) -> None:
         """Recognise a file that was restored from an older copy; refuse whoever asks until somebody has decided."""
         before, found = self.past.missing, None if receipt is None else read_receipt(self._digest_key, receipt)
         self.past = self.past.compare(found, newest=self.rounds.number)

@@ -2,7 +2,7 @@
 
 Each start of a server has a random name, which is on the disk before anybody hears of it. With the news of a round goes
 a receipt: the start, the round, and a seal made with a key that is not in the file. A client shows its newest receipt
-when it asks again. One of a start, or of a round, that the file does not hold proves that rounds are missing; a client
+with every request. One of a start, or of a round, that the file does not hold proves that rounds are missing; a client
 cannot make one up. From then on no round opens until the operator decides (`hushrank server recover`).
 """
 

@@ -31,6 +31,7 @@ from hushrank.live.wire.refusals import Reason, RefusedError
 _MOST_JSON = 1024  # bytes of a JSON body
 _WIRE = protocol.WIRE_HEADER.lower().encode()
 _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGHT_HEADER.lower().encode()
+_RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
 _BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
 _ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
@@ -145,8 +146,7 @@ class Routes:
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
-        receipt = query.get("receipt")
-        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s, receipt=receipt)
+        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
         return Response(b"", status=204) if news is None else Response(news.as_json())
 
     async def ranker(self, request: Request) -> Response:
@@ -240,6 +240,8 @@ class Routes:
     def _meet(self, request: Request, *, or_left: bool = False) -> KnownClient:
         """The client that asks, if it does not request too often."""
         self._check_version(request)
+        if (receipt := request.header(_RECEIPT)) is not None:
+            self._federation.compare_past(receipt)  # Why first: who enrolled after the copy was made is not known in it
         try:
             caller = self._federation.identify(request.secret(), or_left=or_left)
         except RefusedError:
