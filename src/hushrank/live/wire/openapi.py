@@ -7,7 +7,7 @@ from typing import Any
 from hushrank import __version__
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import describe_agreement
-from hushrank.live.wire.news import LAST, MOST_RECEIPT, NEWS, ROUND, STANDING
+from hushrank.live.wire.news import LAST, NEWS, ROUND, STANDING
 from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
 
@@ -67,7 +67,7 @@ def _for_clients(summary: str, schema: Json, *refusals: str) -> Json:
         "security": [{"credential": []}],
         "parameters": [
             _header(protocol.WIRE_HEADER, {"const": str(protocol.WIRE_VERSION)}),
-            _header(protocol.RECEIPT_HEADER, {"type": "string", "maxLength": MOST_RECEIPT}, required=False),
+            _header(protocol.RECEIPT_HEADER, {"type": "string"}, required=False),
         ],
         "responses": {"200": _json(schema), **_refusals("401", "426", "429", "503", *refusals)},
     }
