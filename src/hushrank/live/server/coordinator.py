@@ -99,12 +99,13 @@ class Coordinator:
 
     def _restore(self, found: Snapshot) -> None:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
-        now, seen = self._clock(), self.rounds.members
+        now, seen, attendance = self._clock(), self.rounds.members, self.rounds.attendance
         self._params, self._state = found.ranker
         self._clients = {m.credential_hash: know_client(m) for m in found.members}
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
-        self.rounds = Rounds(self.rules, number=found.rounds.number, n_closed=found.rounds.n_closed)
+        number, n_closed = found.rounds.number, found.rounds.n_closed
+        self.rounds = Rounds(self.rules, number, n_closed, attendance=attendance)
         for member in found.members:
             if not member.has_left:
                 self.rounds.join(member.id, seen.get(member.id, -np.inf))  # Why: asleep until it calls
@@ -330,8 +331,8 @@ class Coordinator:
     def _make_opening(self, now: float) -> store.Opening:
         """The next round, and whom it asks."""
         number = self.rounds.number + 1
-        awake = self.rounds.candidates(now)
-        return store.Opening(number, choose_cohort(self.agreement, awake, size=self.rules.cohort, round=number))
+        invited = self.rounds.invite(now)
+        return store.Opening(number, choose_cohort(self.agreement, invited, size=self.rules.cohort, round=number))
 
     def _begin(
         self,
