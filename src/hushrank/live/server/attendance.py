@@ -1,8 +1,8 @@
 """Who usually answers, and how fast: whom a round waits for, and for how long.
 
-A client that was asked and did not answer in several rounds in a row is silent: it is asked less often, and rounds close
-without it. Now and then a round is patient: it asks everybody, waits for all and has the whole time, so that silent and
-slow clients are seen again. One answer, and a client is waited for as before.
+A client that was asked and did not answer in several rounds in a row is silent: it is asked less often, and rounds
+close without it. Now and then a round is patient: it asks everybody, waits for all and has the whole time, so that
+silent and slow clients are seen again. One answer, and a client is waited for as before.
 
 Kept in memory only: after a start of the server everybody is waited for until some rounds have shown who is silent.
 """

@@ -146,7 +146,7 @@ class Rounds:
         return self.number
 
     def _is_next_patient(self) -> bool:
-        """Whether the next round waits for all, with the whole time: now and then, and after one with too few answers."""
+        """Whether the next round waits for all, with the whole time: now and then, and after too few answers."""
         is_lost = self.number > 0 and len(self.answered) < max(self.rules.quorum, 1)
         return is_lost or (self.number + 1) % PATIENT_EVERY == 0
 
@@ -194,7 +194,9 @@ class Rounds:
         if not self.is_open or self.pending:
             return None
         is_quorate = len(self.answered) >= self.rules.quorum
-        is_complete = self.waiting <= self.excused and is_quorate and bool(self.answered)  # Why bool: not by noise alone
+        is_complete = (
+            self.waiting <= self.excused and is_quorate and bool(self.answered)
+        )  # Why bool: not by noise alone
         if self.waiting and not is_complete and now < self.closes_at:
             return None
         self.state = RoundState.closing
