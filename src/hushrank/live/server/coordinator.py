@@ -101,13 +101,13 @@ class Coordinator:
 
     def _restore(self, found: Snapshot) -> None:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
-        now, seen, attendance = self._clock(), self.rounds.members, self.rounds.attendance
+        now, seen, history = self._clock(), self.rounds.members, self.rounds.history
         self._params, self._state = found.ranker
         self._clients = {m.credential_hash: know_client(m) for m in found.members}
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
         number, n_closed = found.rounds.number, found.rounds.n_closed
-        self.rounds = Rounds(self.rules, number, n_closed, attendance=attendance)
+        self.rounds = Rounds(self.rules, number, n_closed, history=history)
         for member in found.members:
             if not member.has_left:
                 self.rounds.join(member.id, seen.get(member.id, -np.inf))  # Why: asleep until it calls

@@ -3,9 +3,9 @@
     idle -> open -> collecting (first answer) -> closing -> closed | abandoned -> idle ... -> finished
 
 Who is asked is fixed when a round opens. It closes as soon as everybody who is waited for has answered and there is a
-quorum, or at its deadline with a quorum; below the quorum it is abandoned, and its number is used up. `attendance.py`
-says who is waited for and how long. Whoever drives the rounds says what happened and when (`now`, in seconds of any
-clock that does not jump), asks what is due, and writes that down before it says so.
+quorum, or at its deadline with a quorum; below the quorum it is abandoned, and its number is used up. Who is waited for
+and how long follows from `answer_history.py`. Whoever drives the rounds says what happened and when (`now`, in seconds
+of any clock that does not jump), asks what is due, and writes that down before it says so.
 
 Why it is not frozen: a copy for every answer would make a round of n clients cost n^2.
 """
@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hushrank.live.server.attendance import ASKED_EVERY, PATIENT_EVERY, Attendance
+from hushrank.live.server.answer_history import ASKED_EVERY, PATIENT_EVERY, AnswerHistory
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -83,7 +83,7 @@ class Rounds:
     excused: set[int] = field(default_factory=set)  # asked, but the round may close without them
     pending: set[int] = field(default_factory=set)  # whose answers are on their way to the disk
     answered: set[int] = field(default_factory=set)  # whose answers are on the disk
-    attendance: Attendance = field(default_factory=Attendance)
+    history: AnswerHistory = field(default_factory=AnswerHistory)
 
     def __post_init__(self) -> None:
         if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
@@ -102,7 +102,7 @@ class Rounds:
         """The open round waits for it no longer; what it has answered counts."""
         self.members.pop(client, None)
         self.waiting.discard(client)
-        self.attendance.forget_misses(client)
+        self.history.forget_misses(client)
 
     def see(self, client: int, now: float) -> None:
         """It called, so it is awake."""
@@ -117,7 +117,7 @@ class Rounds:
     def invite(self, now: float) -> list[int]:
         """Whom the next round may ask, in order: who is awake; silent clients now and then, or if it takes them."""
         awake = self.candidates(now)
-        usual = self.attendance.without_silent(awake)
+        usual = self.history.without_silent(awake)
         is_for_all = self._is_next_patient() or (self.number + 1) % ASKED_EVERY == 0
         is_enough = len(usual) >= max(self.rules.fewest, self.rules.cohort or 1)
         return sorted(usual) if is_enough and not is_for_all else awake
@@ -139,7 +139,7 @@ class Rounds:
         is_patient = self._is_next_patient()
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
-        self.excused = set() if is_patient else self.asked - self.attendance.without_silent(self.asked)
+        self.excused = set() if is_patient else self.asked - self.history.without_silent(self.asked)
         self.pending, self.answered = set(), set()
         self.state, self.opened_at = RoundState.open, now
         self.closes_at = now + (self.rules.deadline_s if is_patient else self._usual_deadline())
@@ -151,7 +151,7 @@ class Rounds:
         return is_lost or (self.number + 1) % PATIENT_EVERY == 0
 
     def _usual_deadline(self) -> float:
-        expected = self.attendance.expect_s()
+        expected = self.history.expect_s()
         longest = self.rules.deadline_s
         return longest if expected is None else min(max(expected, self.rules.least_deadline_s), longest)
 
@@ -174,13 +174,13 @@ class Rounds:
             raise RefusedError(Reason.answered, "another update of this client counts in this round.")
         self.waiting.remove(client)
         self.pending.add(client)
-        self.attendance.note_time(now - self.opened_at)
+        self.history.note_time(now - self.opened_at)
 
     def confirm(self, client: int) -> None:
         """Its answer is on the disk."""
         self.pending.remove(client)
         self.answered.add(client)
-        self.attendance.forget_misses(client)
+        self.history.forget_misses(client)
         self.state = RoundState.collecting
 
     def release(self, client: int) -> None:
@@ -206,7 +206,7 @@ class Rounds:
         """The outcome is on the disk."""
         if self.state is not RoundState.closing:
             raise ValueError(f"a round that is {self.state} cannot end: it was not decided.")
-        self.attendance.end_round(self.waiting, excused=self.excused, deadline_s=self.rules.deadline_s)
+        self.history.end_round(self.waiting, excused=self.excused, deadline_s=self.rules.deadline_s)
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self._pause_after()
         self.n_silent = self._silent_with_this()

@@ -22,7 +22,7 @@ _QUANTILE, _SLACK = 0.95, 3.0  # of the answering times, and how many times as l
 
 
 @dataclass(slots=True)
-class Attendance:
+class AnswerHistory:
     """What was seen of the clients in the rounds so far."""
 
     missed: dict[int, int] = field(default_factory=dict)  # {client: rounds in a row that it was asked in vain}

@@ -100,9 +100,9 @@ def test_where_all_must_answer_everybody_is_asked_and_waited_for() -> None:
 def test_a_cohort_is_drawn_among_those_who_usually_answer_if_they_are_enough() -> None:
     federation = Federation(4, RoundRules(cohort=3))
     for client in (1, 2):
-        federation.rounds.attendance.missed[client] = 3
+        federation.rounds.history.missed[client] = 3
     assert federation.rounds.invite(0.0) == [1, 2, 3, 4]  # a cohort of 3 cannot be drawn among 2
-    del federation.rounds.attendance.missed[2]
+    del federation.rounds.history.missed[2]
     assert federation.rounds.invite(0.0) == [2, 3, 4]
 
 
@@ -164,7 +164,7 @@ def test_what_is_remembered_does_not_grow() -> None:
     federation = Federation(30)
     federation.play(range(1, 31), 200, after_s=1.0)
     federation.rounds.leave(1)
-    assert sum(map(len, federation.rounds.attendance._past)) < 130 and federation.rounds.attendance.missed == {}
+    assert sum(map(len, federation.rounds.history._past)) < 130 and federation.rounds.history.missed == {}
 
 
 def test_the_least_deadline_is_above_zero() -> None:
