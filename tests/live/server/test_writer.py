@@ -157,7 +157,7 @@ def test_a_file_that_vanishes_while_it_is_closed_is_not_made_anew(tmp_path: Path
     async def story() -> list[Any]:
         writer = Writer(engine, asyncio.get_running_loop(), commit_s=Histogram(), note_loss=losses.append)
         broken: Any = writer.write(lambda connection: connection.exec_driver_sql("no SQL"))  # closes the connection
-        errors = await asyncio.gather(broken, return_exceptions=True)
+        errors: list[Any] = [*await asyncio.gather(broken, return_exceptions=True)]
         (tmp_path / store.FILE).unlink()
         for _ in range(2):
             errors += await asyncio.gather(writer.write_update(update(1)), return_exceptions=True)
