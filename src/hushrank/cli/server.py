@@ -175,9 +175,18 @@ def token(
 def status(directory: Directory = HOME, json_: AsJson = False) -> None:
     """Say what the federation's file says: rounds, clients, refusals, privacy spent."""
     from hushrank.live.server.events import describe_status
+    from hushrank.live.server.held_file import describe_copies
     from hushrank.live.server.status import read_status
+    from hushrank.live.server.store import FILE
 
-    found = read_status(directory)
+    if (copies := describe_copies(directory / FILE)) is not None:
+        typer.echo(copies, err=True)
+    try:
+        found = read_status(directory)
+    except Exception as error:  # Why any: what is left of a file that was deleted or replaced can be anything
+        if copies is None:
+            raise
+        raise typer.Exit(1) from error
     if json_:
         print_json(found)
     else:

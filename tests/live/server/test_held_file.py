@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from asking_people import Person, dense, enrol_people
-from live_processes import Server, create_federation, serving
+from live_processes import HUSHRANK, Server, create_federation, serving
 
 from hushrank.live.server import store
 from hushrank.live.wire import protocol
@@ -57,6 +58,9 @@ def test_after_the_file_was_deleted_nothing_is_acknowledged_and_nothing_acknowle
         assert one.answer(1, dense(0.3, 0, 0)).status == 200
         lose(home, suffix)
         check_refused(server, two, dense(0, 0.3, 0))
+        status = subprocess.run([*HUSHRANK, "server", "status", home], capture_output=True, text=True, check=False)
+        assert "All that was acknowledged is in" in status.stderr and "Traceback" not in status.stderr
+        assert len(status.stderr.splitlines()) == 1
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
         server.process.returncode = 0  # Why: it is meant to die here

@@ -33,10 +33,7 @@ class Loss(NamedTuple):
                 f"{lost} No copy could be written to {self.path.parent}. Stop the server, put the newest copy that you "
                 f"have at {self.path} and start it again: hushrank server recover says whether rounds are missing."
             )
-        return (
-            f"{lost} All that was acknowledged is in {self.copy}. Stop the server, delete {self.path.name}-wal and "
-            f"{self.path.name}-shm if they are there, rename {self.copy.name} to {self.path.name}, and start it again."
-        )
+        return f"{lost} {_advise(self.copy, self.path)}"
 
 
 class HeldFile:
@@ -81,6 +78,24 @@ class HeldFile:
     def _log(self, suffix: str) -> Path:
         assert self._path is not None
         return self._path.with_name(self._path.name + suffix)
+
+
+def describe_copies(path: Path) -> str | None:
+    """What to do with the newest copy that a server saved of this file; None: there is none."""
+    copies = sorted(path.parent.glob(f"{path.stem}.rescued-*{path.suffix}"), key=lambda copy: copy.stat().st_mtime)
+    if not copies:
+        return None
+    return (
+        f"{path.name} or its log was deleted or replaced while a server ran. {_advise(copies[-1], path)} "
+        "If you have done so with a copy of it, delete or move this one."
+    )
+
+
+def _advise(copy: Path, path: Path) -> str:
+    return (
+        f"All that was acknowledged is in {copy}. Stop the server, delete {path.name}-wal and {path.name}-shm if they "
+        f"are there, rename {copy.name} to {path.name}, and start it again."
+    )
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
