@@ -37,7 +37,7 @@ def hushrank(*words: str, cwd: Path, absent: tuple[str, ...] = tuple(EXTRAS)) ->
     ("words", "package"),
     [
         (("server", "init"), "sqlalchemy"),
-        (("server",), "uvicorn"),
+        (("server",), "sqlalchemy"),
         (("server", "status"), "sqlalchemy"),
         (("server", "export"), "sqlalchemy"),
         (("run", "mse", "--data", "tiny"), "sklearn"),

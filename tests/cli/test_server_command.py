@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +77,37 @@ def test_the_newest_ranker_is_exported_for_the_other_commands(tmp_path: Path) ->
     ranker, params, origin = read_ranker(tmp_path / "out" / "r.safetensors")
     assert ranker.n_features == 5 and len(params) == 5 * 2 + 2 + 2
     assert origin["federation"] == "f" and origin["rounds"] == 0
+
+
+def test_init_sets_min_clients_and_says_when_one_client_is_enough(tmp_path: Path) -> None:
+    words = ["server", "init", str(tmp_path / "f")]
+    done = CliRunner().invoke(app, [*words, "--min-clients", "7"])
+    assert "min_clients = 7" in (tmp_path / "f" / "server.toml").read_text()
+    assert done.exit_code == 0 and "opens with the first client" not in done.stderr
+    words[2] = str(tmp_path / "g")
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert json.loads(done.stdout)["directory"] == words[2]
+    assert done.stderr.startswith("Round 1 opens with the first client that enrols. To wait for more, use init --min-c")
+    assert "# min_clients =" in (tmp_path / "g" / "server.toml").read_text()
+    words[2] = str(tmp_path / "h")
+    done = CliRunner().invoke(app, [*words, "--set", "privacy=paper", "--set", "epsilon=4.5", "--set", "n_clients=9"])
+    assert done.exit_code == 0 and "opens with the first client" not in done.stderr  # all nine must be awake
+    assert "min_clients is given twice" in fail(*words[:2], "--min-clients", 2, "--set", "min_clients=3")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of another kind")
+@pytest.mark.parametrize(("typed", "n_tokens", "written"), [("\n", 100, 5), ("\n", 6, 3), ("0\n12\n", 100, 12)])
+def test_in_a_terminal_init_asks_how_many_clients_a_round_needs(
+    tmp_path: Path, typed: str, n_tokens: int, written: int
+) -> None:
+    import pty
+
+    mine, theirs = pty.openpty()
+    command = [sys.executable, "-m", "hushrank", "server", "init", str(tmp_path / "f"), "--tokens", str(n_tokens)]
+    os.write(mine, typed.encode())
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(mine)
+    os.close(theirs)
+    assert done.returncode == 0, done.stderr
+    assert "How many clients must be awake before a round opens?" in done.stderr
+    assert f"\nmin_clients = {written}\n" in (tmp_path / "f" / "server.toml").read_text()

@@ -14,7 +14,9 @@ from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
     from hushrank.files import Json
+    from hushrank.live.server.config import ServerConfig
     from hushrank.live.server.coordinator import Coordinator
+    from hushrank.live.wire.agreement import Agreement
 
 app = typer.Typer(
     cls=DefaultGroup,
@@ -23,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 HOME = Path("hushrank-server")
+_USUAL_MIN_CLIENTS = 5  # what init suggests, unless there are fewer than twice as many tokens
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The federation's directory, as init made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -89,6 +92,9 @@ def init(
             help="Of the agreement, as in a recipe (privacy=sound, epsilon=8), or of server.toml (min_clients=20).",
         ),
     ] = None,
+    min_clients: Annotated[
+        int | None, typer.Option(min=1, help="Rounds open when so many clients are awake; asked for in a terminal.")
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="One-time tokens in tokens.txt: one for each client.")] = 100,
     name: Annotated[str | None, typer.Option(help="Federation name (default: directory name).")] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
@@ -108,6 +114,8 @@ def init(
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
     chosen = parse_assignments(set_ or [])
+    if min_clients is not None and chosen.setdefault("min_clients", min_clients) != min_clients:
+        raise ValueError("min_clients is given twice: with --min-clients and with --set.")
     config = make_config({key: value for key, value in chosen.items() if key in KEYS}, none_unsets=True)
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
@@ -116,6 +124,8 @@ def init(
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
     agreement = agreement if "update_norm" in agreed else bound_influence(agreement)
+    if "min_clients" not in chosen:
+        config = _ask_min_clients(directory, agreement, config, n_tokens=tokens, may_ask=not json_)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
     if json_:
         print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})
@@ -123,6 +133,30 @@ def init(
     typer.echo(f"{directory}: federation {agreement.name!r}, {method.value}, {tokens} tokens in {directory}/tokens.txt")
     typer.echo(f"privacy: {guarantee_of(agreement)}")
     typer.echo(f"Run it: hushrank server {directory}", err=True)
+
+
+def _ask_min_clients(
+    directory: Path, agreement: Agreement, config: ServerConfig, *, n_tokens: int, may_ask: bool
+) -> ServerConfig:
+    """From whoever sits at the terminal; elsewhere it is said that one client is enough, where that is so."""
+    from dataclasses import replace
+
+    from hushrank.live.server.config import rules_of
+
+    if rules_of(agreement, config).fewest > 1 or directory.exists():
+        return config
+    if may_ask and sys.stdin.isatty() and sys.stdout.isatty():
+        question = "How many clients must be awake before a round opens?"
+        default, asked = max(1, min(_USUAL_MIN_CLIENTS, n_tokens // 2)), 0
+        while asked < 1:
+            asked = typer.prompt(question, default=default, type=int, err=True)
+        return replace(config, min_clients=asked)
+    typer.echo(
+        "Round 1 opens with the first client that enrols. To wait for more, use init --min-clients N or set "
+        f"min_clients in {directory}/server.toml.",
+        err=True,
+    )
+    return config
 
 
 @app.command()
@@ -142,9 +176,18 @@ def token(
 def status(directory: Directory = HOME, json_: AsJson = False) -> None:
     """Say what the federation's file says: rounds, clients, refusals, privacy spent."""
     from hushrank.live.server.events import describe_status
+    from hushrank.live.server.held_file import describe_copies
     from hushrank.live.server.status import read_status
+    from hushrank.live.server.store import FILE
 
-    found = read_status(directory)
+    if (copies := describe_copies(directory / FILE)) is not None:
+        typer.echo(copies, err=True)
+    try:
+        found = read_status(directory)
+    except Exception as error:  # Why any: what is left of a file that was deleted or replaced can be anything
+        if copies is None:
+            raise
+        raise typer.Exit(1) from error
     if json_:
         print_json(found)
     else:

@@ -291,3 +291,41 @@ def test_after_trouble_with_the_disk_the_federation_goes_on(tmp_path: Path, monk
         assert live.params() == [0.5, 0.5, 0.0] and live.c.standing(one).accepted_updates == 1
 
     play(tmp_path / "f", story, min_clients=2)
+
+
+def test_a_client_that_never_answers_does_not_cost_the_others_every_deadline(tmp_path: Path) -> None:
+    async def story(live: Live) -> None:
+        clients = await live.enrol(3)
+        for _ in range(3):
+            for client in clients[:2]:
+                await live.answer(client)
+            await live.move(60.0)
+            for client in clients:
+                live.c.rounds.see(client.id, live.now)
+        assert live.c.rounds.number == 4
+        for round in range(4, 8):
+            for client in clients[:2]:
+                await live.answer(client, round=round)
+            await live.settle()
+        assert live.c.rounds.number == 8 and live.c.gauges()["clients_not_waited_for"] == 1
+        await live.answer(clients[2])
+        assert live.c.gauges()["clients_not_waited_for"] == 0
+
+    play(tmp_path / "f", story, min_clients=3)
+
+
+def test_the_news_say_when_a_round_of_fast_clients_closes(tmp_path: Path) -> None:
+    async def story(live: Live) -> list[float | None]:
+        clients, said = await live.enrol(10), []
+        for round in range(1, 4):
+            news = await live.c.wait_for_round(clients[0], after=round - 1, wait_s=0)
+            assert news is not None
+            said.append(news.closes_in_s)
+            live.now += 3.0
+            for client in clients:
+                await live.answer(client)
+            await live.settle()
+        return said
+
+    assert play(tmp_path / "f", story, min_clients=10) == [60.0, 60.0, 9.0]
+    assert play(tmp_path / "g", story, min_clients=10, least_deadline_s=20) == [60.0, 60.0, 20.0]

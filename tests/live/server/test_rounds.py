@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -187,7 +190,7 @@ class Interleavings(RuleBasedStateMachine):
         pause_s=st.sampled_from([0.0, 3.0]),
     )
     def begin(self, quorum: int, cohort: int | None, min_clients: int, rounds: int | None, pause_s: float) -> None:
-        self.agreed = RoundRules(quorum, min_clients, cohort, 20.0, pause_s, 30.0, rounds)
+        self.agreed = RoundRules(quorum, min_clients, cohort, 20.0, pause_s, 30.0, rounds, least_deadline_s=2.0)
         self.rounds = Rounds(self.agreed)
         self.now = 100.0
         self.seen: dict[int, float] = {}
@@ -198,6 +201,12 @@ class Interleavings(RuleBasedStateMachine):
         self.diary: list[tuple[str, int]] = []  # (answered | reserved | failed | left, client) since it opened
         self.opened_at = 0.0
         self.decided: Outcome | None = None
+        self.misses: Counter[int] = Counter()  # {client: rounds in a row in which it was asked in vain}
+        self.times: list[list[float]] = [[]]  # answering times of each round
+        self.n_silent = 0  # rounds that nobody answered, the newest in a row
+        self.is_lost = False  # too few answered the newest round that is over
+        self.excused: set[int] = set()
+        self.closes_at = 0.0
         for client in range(1, 6):
             self.join(client)
 
@@ -211,6 +220,29 @@ class Interleavings(RuleBasedStateMachine):
     def missing(self) -> set[int]:
         assert self.asked is not None
         return set(self.asked) - self.told("answered") - self.on_its_way() - self.told("left")
+
+    def usual(self, clients: list[int]) -> set[int]:
+        """Who answers as a rule, if that is half of them or more."""
+        usual = {client for client in clients if self.misses[client] < 3}
+        return usual if len(usual) >= len(clients) / 2 else set(clients)
+
+    def deadline(self) -> float:
+        recent: list[float] = []
+        for times in reversed(self.times[:-1]):
+            recent = recent if len(recent) >= 100 else [*recent, *times]
+        if len(recent) < 20:
+            return 20.0
+        return float(np.clip(3 * np.quantile(recent, 0.95, method="inverted_cdf"), 2.0, 20.0))
+
+    def pause(self) -> float:
+        """20 s, 40 s ... from the third round on that only noise has moved."""
+        is_noise = self.agreed.quorum == 0 and self.n_silent >= 3
+        return max(self.agreed.pause_s, 20.0 * 2 ** min(self.n_silent - 3, 4) if is_noise else 0.0)
+
+    def invited(self) -> list[int]:
+        number, usual = len(self.ended) + 1, sorted(self.usual(self.awake()))
+        needed = max(self.agreed.quorum, self.agreed.min_clients, self.agreed.cohort or 0)
+        return self.awake() if number % 4 == 0 or self.is_lost or len(usual) < needed else usual
 
     def awake(self) -> list[int]:
         return sorted(client for client, when in self.seen.items() if self.now - when <= 30.0)
@@ -232,6 +264,7 @@ class Interleavings(RuleBasedStateMachine):
         self.rounds.leave(client)
         if self.seen.pop(client, None) is not None:
             self.gone.add(client)  # Why for good: whoever comes back has a new number
+            del self.misses[client]
             self.diary.append(("left", client))
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 5.0, 15.0, 40.0]))
@@ -244,13 +277,40 @@ class Interleavings(RuleBasedStateMachine):
         can = (
             self.asked is None and not is_over and len(self.awake()) >= max(self.agreed.quorum, self.agreed.min_clients)
         )
-        rested = not self.ended or self.now >= self.ended_at + self.agreed.pause_s
+        rested = not self.ended or self.now >= self.ended_at + self.pause()
         assert self.rounds.may_open(self.now) == (can and rested)
         if can and rested:
-            most = min(self.agreed.cohort or 99, len(self.awake()))
-            asked = data.draw(st.permutations(self.awake()))[:most]
-            assert self.rounds.open(asked, self.now) == len(self.ended) + 1
-            self.asked, self.diary, self.opened_at = sorted(asked), [], self.now
+            self.open_with(data.draw(st.permutations(self.invited())))
+
+    def open_with(self, invited: list[int]) -> None:
+        assert self.rounds.invite(self.now) == sorted(invited)
+        number, asked = len(self.ended) + 1, sorted(invited[: self.agreed.cohort])
+        is_patient = number % 8 == 0 or self.is_lost
+        self.excused = set() if is_patient else set(asked) - self.usual(asked)
+        self.closes_at = self.now + (20.0 if is_patient else self.deadline())
+        assert self.rounds.open(asked, self.now) == number
+        self.asked, self.diary, self.opened_at = asked, [], self.now
+
+    @precondition(lambda self: self.asked is None)
+    @rule(silent=st.sets(CLIENTS, max_size=3), n_rounds=st.integers(1, 8), seconds=st.sampled_from([0.1, 1.0, 4.0]))
+    def play(self, silent: set[int], n_rounds: int, seconds: float) -> None:
+        """Whole rounds, so that habits form: all who are asked answer, except the silent ones."""
+        for _ in range(n_rounds):
+            for client in list(self.seen):
+                self.call(client)
+            self.now = max(self.now, self.ended_at + self.pause())
+            if not self.rounds.may_open(self.now):
+                return
+            self.open_with(self.invited())
+            self.now += seconds
+            for client in sorted(set(self.asked or ()) - silent):
+                self.upload(client, 0)
+                self.write(client, is_written=True)
+            self.look()
+            if self.decided is None:
+                self.now = self.closes_at
+                self.look()
+            self.end()
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
@@ -267,13 +327,14 @@ class Interleavings(RuleBasedStateMachine):
         if reason is None:
             self.rounds.reserve(client, number, self.now)
             self.diary.append(("reserved", client))
+            self.times[-1].append(self.now - self.opened_at)
         else:
             assert refusal(self.rounds, client, number, self.now) is reason
 
     def expected_refusal(self, client: int, number: int, newest: int) -> Reason | None:
         if number < 1 or number > newest:
             return Reason.round
-        if self.asked is None or number < newest or self.decided is not None or self.now >= self.opened_at + 20.0:
+        if self.asked is None or number < newest or self.decided is not None or self.now >= self.closes_at:
             return Reason.late
         if client not in self.asked or client not in self.seen:
             return Reason.not_asked
@@ -282,15 +343,23 @@ class Interleavings(RuleBasedStateMachine):
     @precondition(lambda self: self.asked is not None and self.on_its_way())
     @rule(data=st.data(), is_written=st.booleans())
     def commit(self, data: st.DataObject, is_written: bool) -> None:
-        client = data.draw(st.sampled_from(sorted(self.on_its_way())))
+        self.write(data.draw(st.sampled_from(sorted(self.on_its_way()))), is_written=is_written)
+
+    def write(self, client: int, *, is_written: bool) -> None:
+        if client not in self.on_its_way():  # it came too late
+            return
         (self.rounds.confirm if is_written else self.rounds.release)(client)
         self.diary.append(("answered" if is_written else "failed", client))
+        if is_written:
+            del self.misses[client]
 
     @precondition(lambda self: self.asked is not None and self.decided is None)
     @rule()
     def look(self) -> None:
-        is_due = not self.on_its_way() and (not self.missing() or self.now >= self.opened_at + 20.0)
-        enough = len(self.told("answered")) >= self.agreed.quorum
+        answered = self.told("answered")
+        enough = len(answered) >= self.agreed.quorum
+        is_early = enough and answered and self.missing() <= self.excused
+        is_due = not self.on_its_way() and (not self.missing() or is_early or self.now >= self.closes_at)
         expected = None if not is_due else Outcome.closed if enough else Outcome.abandoned
         assert self.rounds.decide(self.now) is expected
         self.decided = expected
@@ -301,6 +370,11 @@ class Interleavings(RuleBasedStateMachine):
         assert self.decided is not None
         self.rounds.end(self.decided, self.now)
         self.ended.append(self.decided)
+        self.misses.update(self.missing())
+        self.times[-1] += [20.0] * len(self.missing() - self.excused)
+        self.times.append([])
+        self.n_silent = 0 if self.told("answered") else self.n_silent + 1
+        self.is_lost = len(self.told("answered")) < max(self.agreed.quorum, 1)
         self.ended_at, self.asked, self.decided, self.diary = self.now, None, None, []
 
     @invariant()
@@ -312,6 +386,7 @@ class Interleavings(RuleBasedStateMachine):
         assert rounds.n_closed == self.ended.count(Outcome.closed)
         assert rounds.candidates(self.now) == self.awake()
         if self.asked is not None:
+            assert rounds.excused == self.excused and rounds.closes_at == self.closes_at
             assert rounds.answered == self.told("answered") and rounds.pending == self.on_its_way()
             assert not rounds.answered & rounds.pending and not rounds.waiting & (rounds.answered | rounds.pending)
             assert rounds.answered | rounds.pending | rounds.waiting <= set(self.asked)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from hushrank.live.server import store
 from hushrank.live.server.counters import Histogram
+from hushrank.live.server.held_file import Loss
 from hushrank.live.server.new_ranker import first_ranker
 from hushrank.live.server.store import Opening, UpdateRow
 from hushrank.live.server.writer import Writer
@@ -148,3 +149,21 @@ def test_who_has_gone_does_not_stop_the_others(tmp_path: Path) -> None:
 
     drive(engine, story)
     assert count_stored(engine) == 2
+
+
+def test_a_file_that_vanishes_while_it_is_closed_is_not_made_anew(tmp_path: Path) -> None:
+    engine, losses = make_engine(tmp_path, 1), list[Loss]()
+
+    async def story() -> list[Any]:
+        writer = Writer(engine, asyncio.get_running_loop(), commit_s=Histogram(), note_loss=losses.append)
+        broken: Any = writer.write(lambda connection: connection.exec_driver_sql("no SQL"))  # closes the connection
+        errors: list[Any] = [*await asyncio.gather(broken, return_exceptions=True)]
+        (tmp_path / store.FILE).unlink()
+        for _ in range(2):
+            errors += await asyncio.gather(writer.write_update(update(1)), return_exceptions=True)
+        await writer.stop()
+        return [error.reason for error in errors]
+
+    assert asyncio.run(story()) == [Reason.disk] * 3
+    assert list(tmp_path.glob("*.sqlite*")) == [] and len(losses) == 1
+    assert losses[0].what == f"{store.FILE} was deleted" and losses[0].copy is None

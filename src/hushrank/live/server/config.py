@@ -40,7 +40,12 @@ class ServerConfig:
     min_clients: int | None = key(
         None, "fewest awake clients with which a round opens; default: all (privacy=paper), half (sound) or 1"
     )
-    deadline_s: float = key(60.0, "seconds that a round stays open for those who have not answered", check=above_zero)
+    deadline_s: float = key(
+        60.0, "most seconds that a round stays open for those who have not answered", check=above_zero
+    )
+    least_deadline_s: float = key(
+        5.0, "fewest seconds that a round stays open when its clients usually answer fast", check=above_zero
+    )
     pause_s: float = key(0.0, "seconds between two rounds")
     asleep_after_s: float = key(
         120.0, "a client that has not called for so many seconds is not asked", check=_check_sleep
@@ -133,4 +138,5 @@ def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
         pause_s=config.pause_s,
         asleep_after_s=config.asleep_after_s,
         rounds=agreement.rounds,
+        least_deadline_s=config.least_deadline_s,
     )

@@ -24,6 +24,7 @@ from hushrank.live.server.config import ServerConfig, rules_of
 from hushrank.live.server.counters import Counters
 from hushrank.live.server.events import Tell
 from hushrank.live.server.gauges import describe_rounds, read_gauges
+from hushrank.live.server.held_file import Loss
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
 from hushrank.live.server.past import Past, begin_start, make_receipt, note_missing, read_past, read_receipt
@@ -60,6 +61,7 @@ class Coordinator:
         self.digest = self.agreement.digest
         self.counters = Counters()
         self.is_stopping = self.is_in_trouble = False
+        self.trouble = "the server cannot write to its disk."  # while it is in trouble
         self._config, self._engine, self._digest_key = config, engine, digest_key
         self._tell, self._clock = tell, clock
         self._price = price_of(self.agreement)
@@ -77,7 +79,7 @@ class Coordinator:
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.writer = Writer(self._engine, self._loop, commit_s=self.counters.commit_s)
+        self.writer = Writer(self._engine, self._loop, commit_s=self.counters.commit_s, note_loss=self._note_loss)
         self._restore(await self.writer.write(read_snapshot))
         self.past = await self.writer.write(begin_start)
         self._check_rounds()
@@ -99,12 +101,13 @@ class Coordinator:
 
     def _restore(self, found: Snapshot) -> None:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
-        now, seen = self._clock(), self.rounds.members
+        now, seen, history = self._clock(), self.rounds.members, self.rounds.history
         self._params, self._state = found.ranker
         self._clients = {m.credential_hash: know_client(m) for m in found.members}
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
-        self.rounds = Rounds(self.rules, number=found.rounds.number, n_closed=found.rounds.n_closed)
+        number, n_closed = found.rounds.number, found.rounds.n_closed
+        self.rounds = Rounds(self.rules, number, n_closed, history=history)
         for member in found.members:
             if not member.has_left:
                 self.rounds.join(member.id, seen.get(member.id, -np.inf))  # Why: asleep until it calls
@@ -327,8 +330,8 @@ class Coordinator:
     def _make_opening(self, now: float) -> store.Opening:
         """The next round, and whom it asks."""
         number = self.rounds.number + 1
-        awake = self.rounds.candidates(now)
-        return store.Opening(number, choose_cohort(self.agreement, awake, size=self.rules.cohort, round=number))
+        invited = self.rounds.invite(now)
+        return store.Opening(number, choose_cohort(self.agreement, invited, size=self.rules.cohort, round=number))
 
     def _begin(
         self,
@@ -422,6 +425,11 @@ class Coordinator:
             self.is_in_trouble = True
             self._tell("disk-trouble")
             self._loop.call_later(_TRY_AGAIN_S, self._try_again)
+
+    def _note_loss(self, loss: Loss) -> None:
+        """The file was deleted or replaced: accept nothing any more."""
+        self.is_in_trouble, self.trouble = True, "the server's file was deleted or replaced: its log says what to do."
+        self._tell("file-lost", what=loss.what, copy=loss.copy and str(loss.copy), detail=loss.describe())
 
     def _try_again(self) -> None:
         def finish(done: asyncio.Future[Any]) -> None:

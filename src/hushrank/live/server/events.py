@@ -84,6 +84,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
         f"connections ended at the limit {facts['limit']!r}: {facts['times']} since this was last said"
     ),
     "disk-trouble": lambda _: "the disk is full or failing: nothing is accepted until it can be written to again",
+    "file-lost": lambda facts: str(facts["detail"]),
     "disk-works": lambda _: "the disk works again",
     "behind": lambda facts: (
         f"a client has seen round {facts['seen']}, the newest here is {facts['round']}: this file was restored from an "

@@ -14,6 +14,8 @@ def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
         "clients_awake": len(rounds.candidates(now)),
         "clients_asked": len(rounds.asked),
         "clients_answered": len(rounds.answered),
+        "clients_not_waited_for": len(rounds.members) - len(rounds.history.without_silent(rounds.members)),
+        "round_deadline_seconds": rounds.closes_at - rounds.opened_at,
     }
 
 

@@ -2,9 +2,10 @@
 
     idle -> open -> collecting (first answer) -> closing -> closed | abandoned -> idle ... -> finished
 
-Who is asked is fixed when a round opens. It closes as soon as everybody who was asked has answered, or at its deadline
-with a quorum; below the quorum it is abandoned, and its number is used up. Whoever drives it says what happened and
-when (`now`, in seconds of any clock that does not jump), asks what is due, and writes that down before it says so.
+Who is asked is fixed when a round opens. It closes as soon as everybody who is waited for has answered and there is a
+quorum, or at its deadline with a quorum; below the quorum it is abandoned, and its number is used up. Who is waited for
+and how long follows from `answer_history.py`. Whoever drives the rounds says what happened and when (`now`, in seconds
+of any clock that does not jump), asks what is due, and writes that down before it says so.
 
 Why it is not frozen: a copy for every answer would make a round of n clients cost n^2.
 """
@@ -15,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hushrank.live.server.answer_history import ASKED_EVERY, PATIENT_EVERY, AnswerHistory
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -38,10 +40,11 @@ class RoundRules:
     quorum: int = 1  # fewest answers that make a ranker; 0 where the server's noise hides whether anybody answered
     min_clients: int = 1  # fewest awake clients with which a round opens
     cohort: int | None = None  # clients asked in each round; None: all who are awake
-    deadline_s: float = 60.0  # that a round stays open
+    deadline_s: float = 60.0  # that a round stays open at most
     pause_s: float = 0.0  # between two rounds
     asleep_after_s: float = 120.0  # a client that has not called for so long is not asked
     rounds: int | None = None  # closed ones, after which the federation is finished
+    least_deadline_s: float = 5.0  # that a round stays open where everybody answers fast; deadline_s if that is less
 
     def __post_init__(self) -> None:
         if self.quorum < 0:
@@ -53,6 +56,8 @@ class RoundRules:
             raise ValueError(f"cohort is {self.cohort}, fewer than the quorum of {self.quorum}: no round could close.")
         if not self.deadline_s > 0 or not self.asleep_after_s > 0 or self.pause_s < 0:
             raise ValueError("deadline_s and asleep_after_s must be > 0, pause_s must be at least 0.")
+        if not self.least_deadline_s > 0:
+            raise ValueError(f"least_deadline_s is {self.least_deadline_s}, must be > 0.")
 
     @property
     def fewest(self) -> int:
@@ -70,12 +75,15 @@ class Rounds:
     n_silent: int = 0  # rounds that nobody answered, the newest ones in a row
     state: RoundState = RoundState.idle
     opens_at: float = 0.0  # not before
-    closes_at: float = 0.0  # of the newest round
+    opened_at: float = 0.0  # the newest round
+    closes_at: float = 0.0  # the newest round, at the latest
     members: dict[int, float] = field(default_factory=dict)  # {enrolled client: when it was last seen}
     asked: set[int] = field(default_factory=set)
     waiting: set[int] = field(default_factory=set)  # asked, and neither answered nor left
+    excused: set[int] = field(default_factory=set)  # asked, but the round may close without them
     pending: set[int] = field(default_factory=set)  # whose answers are on their way to the disk
     answered: set[int] = field(default_factory=set)  # whose answers are on the disk
+    history: AnswerHistory = field(default_factory=AnswerHistory)
 
     def __post_init__(self) -> None:
         if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
@@ -94,6 +102,7 @@ class Rounds:
         """The open round waits for it no longer; what it has answered counts."""
         self.members.pop(client, None)
         self.waiting.discard(client)
+        self.history.forget_misses(client)
 
     def see(self, client: int, now: float) -> None:
         """It called, so it is awake."""
@@ -104,6 +113,14 @@ class Rounds:
         """Who is enrolled and awake, in order."""
         limit = now - self.rules.asleep_after_s
         return sorted(client for client, seen in self.members.items() if seen >= limit)
+
+    def invite(self, now: float) -> list[int]:
+        """Whom the next round may ask, in order: who is awake; silent clients now and then, or if it takes them."""
+        awake = self.candidates(now)
+        usual = self.history.without_silent(awake)
+        is_for_all = self._is_next_patient() or (self.number + 1) % ASKED_EVERY == 0
+        is_enough = len(usual) >= max(self.rules.fewest, self.rules.cohort or 1)
+        return sorted(usual) if is_enough and not is_for_all else awake
 
     def may_open(self, now: float) -> bool:
         return self.state is RoundState.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
@@ -119,18 +136,31 @@ class Rounds:
             raise ValueError(f"a round cannot open while the newest one is {self.state}.")
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
+        is_patient = self._is_next_patient()
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
+        self.excused = set() if is_patient else self.asked - self.history.without_silent(self.asked)
         self.pending, self.answered = set(), set()
-        self.state, self.closes_at = RoundState.open, now + self.rules.deadline_s
+        self.state, self.opened_at = RoundState.open, now
+        self.closes_at = now + (self.rules.deadline_s if is_patient else self._usual_deadline())
         return self.number
 
+    def _is_next_patient(self) -> bool:
+        """Whether the next round waits for all, with the whole time: now and then, and after too few answers."""
+        is_lost = self.number > 0 and len(self.answered) < max(self.rules.quorum, 1)
+        return is_lost or (self.number + 1) % PATIENT_EVERY == 0
+
+    def _usual_deadline(self) -> float:
+        expected = self.history.expect_s()
+        longest = self.rules.deadline_s
+        return longest if expected is None else min(max(expected, self.rules.least_deadline_s), longest)
+
     def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
-        """The newest round was found open on the disk: it goes on, with its whole time."""
-        self.asked, self.answered, self.pending = set(asked), set(answered), set()
+        """The newest round was found open on the disk: it goes on, with its whole time, and waits for all."""
+        self.asked, self.answered, self.pending, self.excused = set(asked), set(answered), set(), set()
         self.waiting = (self.asked & self.members.keys()) - self.answered
         self.state = RoundState.collecting if self.answered else RoundState.open
-        self.closes_at = now + self.rules.deadline_s
+        self.opened_at, self.closes_at = now, now + self.rules.deadline_s
 
     def reserve(self, client: int, round: int, now: float) -> None:
         """Take an answer that is good in itself, until it is on the disk; or refuse it."""
@@ -144,11 +174,13 @@ class Rounds:
             raise RefusedError(Reason.answered, "another update of this client counts in this round.")
         self.waiting.remove(client)
         self.pending.add(client)
+        self.history.note_time(now - self.opened_at)
 
     def confirm(self, client: int) -> None:
         """Its answer is on the disk."""
         self.pending.remove(client)
         self.answered.add(client)
+        self.history.forget_misses(client)
         self.state = RoundState.collecting
 
     def release(self, client: int) -> None:
@@ -159,15 +191,22 @@ class Rounds:
 
     def decide(self, now: float) -> Outcome | None:
         """How the open round ends, once it does; from then on it is closing."""
-        if not self.is_open or self.pending or (self.waiting and now < self.closes_at):
+        if not self.is_open or self.pending:
+            return None
+        is_quorate = len(self.answered) >= self.rules.quorum
+        is_complete = (
+            self.waiting <= self.excused and is_quorate and bool(self.answered)
+        )  # Why bool: not by noise alone
+        if self.waiting and not is_complete and now < self.closes_at:
             return None
         self.state = RoundState.closing
-        return Outcome.closed if len(self.answered) >= self.rules.quorum else Outcome.abandoned
+        return Outcome.closed if is_quorate else Outcome.abandoned
 
     def end(self, outcome: Outcome, now: float) -> None:
         """The outcome is on the disk."""
         if self.state is not RoundState.closing:
             raise ValueError(f"a round that is {self.state} cannot end: it was not decided.")
+        self.history.end_round(self.waiting, excused=self.excused, deadline_s=self.rules.deadline_s)
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self._pause_after()
         self.n_silent = self._silent_with_this()

@@ -178,7 +178,7 @@ class Routes:
     async def health(self, request: Request) -> Response:
         self._meet_stranger(request)
         if self._federation.is_in_trouble:
-            raise RefusedError(Reason.disk, "the server cannot write to its disk.", retry_after_s=5)
+            raise RefusedError(Reason.disk, self._federation.trouble, retry_after_s=5)
         if self._federation.is_behind:
             raise RefusedError(Reason.behind, "the server's file is older than what clients have seen.")
         return Response({"status": "ok"})
