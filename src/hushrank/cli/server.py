@@ -94,13 +94,14 @@ def init(
     simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
     seed: Annotated[int | None, typer.Option(help="With --simulate: the simulator's numbers come out.")] = None,
     tls: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="Make a certificate for this name or address.")
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Make a certificate for this name or address, and listen for others."),
     ] = None,
     json_: AsJson = False,
 ) -> None:
     """Create a federation: write its configuration, keys, first tokens and store."""
-    from hushrank.live.server.config import KEYS, make_config
-    from hushrank.live.server.creation import create_federation
+    from hushrank.live.server.config import KEYS, make_config, read_config
+    from hushrank.live.server.creation import choose_host, create_federation, describe_listening
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.values import parse_assignments
@@ -108,6 +109,8 @@ def init(
     if simulate != (seed is not None):
         raise ValueError("--seed and --simulate belong together: a federation of people has no seed.")
     chosen = parse_assignments(set_ or [])
+    if tls and "host" not in chosen:
+        chosen["host"] = choose_host(tls)
     config = make_config({key: value for key, value in chosen.items() if key in KEYS}, none_unsets=True)
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
@@ -116,11 +119,14 @@ def init(
     called = name or directory.resolve().name
     agreement = make_agreement(called, n_features=features, method=method.value, seed=seed, **agreed)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
+    listening = describe_listening(read_config(directory))
     if json_:
-        print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})
+        said = {"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)}
+        print_json({**said, "listens": listening})
         return
     typer.echo(f"{directory}: federation {agreement.name!r}, {method.value}, {tokens} tokens in {directory}/tokens.txt")
     typer.echo(f"privacy: {guarantee_of(agreement)}")
+    typer.echo(f"It will listen on {listening} (host and port in {directory}/server.toml)", err=True)
     typer.echo(f"Run it: hushrank server {directory}", err=True)
 
 
