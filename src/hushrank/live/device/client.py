@@ -269,6 +269,6 @@ def _explain_fatal(error: RefusedError, member: Participant) -> Exception:
     if error.reason is Reason.clone:
         return ValueError(
             f"another copy of {home} takes part as this very client, perhaps on another machine. One of the two must "
-            "go: stop one of them and delete its home. To take part with both, join with a new token and another --home."
+            "go: stop one and delete its home. To take part with both, join with a new token and another --home."
         )
     return explain_version(error, member.transport.url) or error

@@ -46,11 +46,11 @@ class Connector:
         if self.context is not None:
             is_plain = isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS
             return f"{self.url} does not speak TLS. {_ADVICE_PLAIN}" if is_plain else None
-        if not isinstance(error, http.client.BadStatusLine | http.client.UnknownProtocol):
+        if not isinstance(error, http.client.BadStatusLine | http.client.UnknownProtocol | ConnectionResetError):
             return None
         if self._speaks_tls():
             return f"{self.url} speaks TLS: write https:// instead of http://, with --ca FILE if it needs that."
-        is_silent = isinstance(error, http.client.RemoteDisconnected)
+        is_silent = isinstance(error, ConnectionResetError)  # a server that was stopped, perhaps
         return None if is_silent else f"{self.url} does not speak HTTP: another program listens there. Check the port."
 
     def _speaks_tls(self) -> bool:

@@ -149,8 +149,8 @@ def explain_version(error: RefusedError, url: str) -> ValueError | None:
     if error.reason is not Reason.version:
         return None
     return ValueError(
-        f"{url} speaks another version of the wire than {WIRE_VERSION}, which this hushrank speaks: update hushrank here "
-        f"or there. It says: {error}"
+        f"{url} speaks another version of the wire: update hushrank, here or there. This one speaks version "
+        f"{WIRE_VERSION}. The server says: {error}"
     )
 
 

@@ -32,6 +32,8 @@ def ask_ranker(transport: Transport, learning: Learning, round: int | None = Non
         raise
     except ValueError as error:
         raise UnusableRankerError(str(error)) from error
+    except Exception as error:  # Why: nothing that a server says may end a client with an error of ours
+        raise UnusableRankerError(f"the server's ranker cannot be read ({type(error).__name__}).") from error
 
 
 def read_ranker(content: bytes, learning: Learning, asked: int | None) -> KeptRanker:
