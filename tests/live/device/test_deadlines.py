@@ -10,13 +10,24 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from test_transport import whole, write_certificate
+from scripted_server import write_certificate
 
 from hushrank.live.device import transport
 from hushrank.live.device.deadlines import Watchdog
-from hushrank.live.device.transport import Stop, Transport, UnreachableError
+from hushrank.live.device.transport import Reply, Stop, Transport, UnreachableError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n"
+STARTS = [
+    b"HTTP/1.1 200 OK\r\nX: ",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 ",
+    HEAD + b"\r\n",
+    HEAD + b"Connection: close\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3e8\r\n",
+]
+
+
+def whole(reply: Reply) -> Reply:
+    return reply
 
 
 @contextmanager
@@ -48,9 +59,7 @@ def trickling(start: bytes, certificate: Path | None = None) -> Iterator[str]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize(
-    "start", [b"HTTP/1.1 200 OK\r\nX: ", HEAD + b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 "]
-)
+@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("is_encrypted", [False, True])
 def test_an_answer_that_trickles_is_cut_at_its_deadline(
     start: bytes, is_encrypted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,6 +91,10 @@ def test_a_handshake_that_trickles_is_cut_at_its_deadline(monkeypatch: pytest.Mo
         way.call("GET", "/", parse=whole)
 
 
+def count_watching() -> int:
+    return [thread.name for thread in threading.enumerate()].count("deadlines")
+
+
 def test_one_thread_watches_all_calls_and_cuts_only_what_is_overdue() -> None:
     watchdog, cut, over = Watchdog(), list[int](), threading.Event()
 
@@ -89,12 +102,12 @@ def test_one_thread_watches_all_calls_and_cuts_only_what_is_overdue() -> None:
         cut.append(number)
         over.set()
 
-    before = threading.active_count()
+    before = count_watching()
     with ExitStack() as calls:
         later = [calls.enter_context(watchdog.limit(600 - n, lambda n=n: note(n))) for n in range(50)]  # type: ignore[misc]
         with watchdog.limit(0.0, lambda: note(-1)) as first:
             assert over.wait(30)
-        assert threading.active_count() == before + 1
+        assert count_watching() == before + 1
     assert set(cut) == {-1} and first.has_passed and not any(deadline.has_passed for deadline in later)
 
 

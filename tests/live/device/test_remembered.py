@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from scripted_federation import ScriptedFederation
-from scripted_server import serving
-from test_transport import write_certificate
+from scripted_server import serving, write_certificate
 
 from hushrank.live.device import transport
 from hushrank.live.device.client import Ending, Listeners

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from scripted_federation import ScriptedFederation, no
-from scripted_server import Request, Response, serving
-from test_transport import whole, write_certificate
+from scripted_server import Request, Response, serving, write_certificate
 
 from hushrank.live.device import transport
 from hushrank.live.device.client import Listeners
 from hushrank.live.device.connector import WrongSchemeError
 from hushrank.live.device.service import Device, serve_device
-from hushrank.live.device.transport import Stop, Transport
+from hushrank.live.device.transport import Reply, Stop, Transport
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
 
@@ -27,6 +26,10 @@ AGREEMENT = make_agreement("scripted", n_features=2)
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "FIRST_PAUSE_S", 0.01)
+
+
+def whole(reply: Reply) -> Reply:
+    return reply
 
 
 def call(url: str, ca: Path | None = None) -> None:

@@ -104,7 +104,11 @@ class EncryptedConnection(http.client.HTTPSConnection):
         http.client.HTTPConnection.connect(self)  # and the proxy's tunnel
         encrypted = self._tls.wrap_socket(self.sock, server_hostname=self._name, do_handshake_on_connect=False)
         self.sock = encrypted
-        encrypted.do_handshake()
+        try:
+            encrypted.do_handshake()
+        except BaseException:
+            self.close()
+            raise
 
 
 def _connect_encrypted(host: str, port: int | None, context: ssl.SSLContext) -> EncryptedConnection:

@@ -88,6 +88,7 @@ class Transport:
         """`ca`: certificates to trust beside the system's. `patience_s`: give up after so long; None: never."""
         self._connector = make_connector(url, ca)
         self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None  # on which an answer is awaited
         self.url, self.credential, self.stop, self.tell = url, credential, stop or Stop(), tell
         self.instance = secrets.token_hex(8)  # Why: a server tells this client from a copy of its home by it
         self._patience_s, self._has_answered = patience_s, False
@@ -124,10 +125,10 @@ class Transport:
             except RefusedError:
                 raise
             except (OSError, http.client.HTTPException, ValueError) as error:
+                self.close()
                 if self.stop.is_set():
                     raise StoppedError from error
                 trouble, after = self._explain(error), None
-                self.close()
             if self.stop.is_set():
                 raise StoppedError
             pause = draw_pause(tries) if after is None else after + draw_pause(0)
@@ -141,7 +142,7 @@ class Transport:
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection = self._socket = None
 
     def _explain(self, error: Exception) -> str:
         """What went wrong, in words; raises where trying again would not help."""
@@ -169,8 +170,10 @@ class Transport:
                 raise
         if len(content) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes} bytes")
-        if deadline.has_passed or answer.length:  # Why: an answer that was cut only looks shorter
+        if deadline.has_passed:  # Why: an answer that was cut only looks shorter
             raise TimeoutError(f"no whole answer within {most_s:.0f} s")
+        if answer.length:
+            raise ConnectionError(f"the answer ended {answer.length} bytes before its end")
         self._has_answered = True
         if answer.status in (200, 204):
             return Reply(answer.status, content), None, ""
@@ -200,6 +203,7 @@ class Transport:
         if self._connection.sock is not None:
             self._connection.sock.settimeout(_TIMEOUT_S + wait_s)
         self._connection.request(method, self._connector.prefix + path, body=body, headers=headers)
+        self._socket = self._connection.sock  # Why: a connection forgets it as soon as the server wants to close it
         if self.stop.is_set():
             raise StoppedError
         return self._connection.getresponse()
@@ -207,10 +211,11 @@ class Transport:
     def _cut(self) -> None:
         """Wake whoever waits for an answer. Called from another thread, or from a signal's handler."""
         connection = self._connection
-        if connection is not None and connection.sock is not None:
-            with suppress(OSError):  # Why: it may be closed already, which is what is wanted
-                # Why not its own method: that of an encrypted socket takes away what the other thread works with
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+        for held in (self._socket, None if connection is None else connection.sock):
+            if held is not None:
+                with suppress(OSError):  # Why: it may be closed already, which is what is wanted
+                    # Why not its own method: that of an encrypted socket takes away what the other thread works with
+                    socket.socket.shutdown(held, socket.SHUT_RDWR)
 
 
 def parse_json(read: Callable[[object], Parsed]) -> Callable[[Reply], Parsed]:
