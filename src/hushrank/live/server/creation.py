@@ -76,7 +76,7 @@ def choose_host(tls_hosts: Sequence[str]) -> str:
 def describe_listening(config: ServerConfig) -> str:
     """`https://0.0.0.0:8765, on every address of this machine`"""
     scheme, host = "https" if config.tls_certificate else "http", config.host
-    reach = "this machine only" if is_loopback(host) else "that address"
+    reach = "this machine only" if is_loopback(host) else "that address only"
     reach = "every address of this machine" if host in ("0.0.0.0", "::") else reach
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{config.port}, on {reach}"
 
