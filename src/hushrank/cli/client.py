@@ -29,7 +29,10 @@ app = typer.Typer(
 HOME, PEOPLE = Path("hushrank-client"), Path("hushrank-people")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")]
 Home = Annotated[Path, typer.Option(help="The directory of this client.")]
-Ca = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust beside the system's (PEM).")]
+Ca = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Certificates to trust beside the system's (PEM); remembered on joining."),
+]
 
 
 @app.command()
@@ -60,6 +63,10 @@ def run(
         Path, typer.Option(metavar="FILE", help="Simulate: a token per line; line i is person i's.")
     ] = Path("hushrank-server/tokens.txt"),
     rounds: Annotated[int | None, typer.Option(min=1, help="Answer so many rounds, then end.")] = None,
+    rebuild_ledger: Annotated[
+        bool,
+        typer.Option("--rebuild-ledger", help="First replace a lost ledger by one that counts every answer as spent."),
+    ] = False,
     json_: AsJson = False,
 ) -> None:
     """Learn from this device's own searches, round after round; or pretend to (--simulate)."""
@@ -69,15 +76,17 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and (token is not None or once):
-        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
+    if simulate is not None and (token is not None or once or rebuild_ledger):
+        raise ValueError(
+            "--token, --once and --rebuild-ledger are for one device; pretend people have --tokens FILE and --rounds."
+        )
     with stopping() as stop:
         if simulate is None:
-            device = Device(home or HOME, url, token, epsilon, ca, rounds, once)
+            device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger)
             ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
-            pretence = replace(pretence, url=url or pretence.url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
+            pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
             pretence = replace(pretence, ca=ca, rounds=rounds)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
@@ -88,11 +97,10 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     from hushrank.clicks.named import named_user
     from hushrank.data.load import load_dataset
     from hushrank.live.pretend.crowd import Pretence
-    from hushrank.live.wire.protocol import DEFAULT_URL
 
     dataset = load_dataset(data, folds=[fold], progress=_tell)
     known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
-    return Pretence(DEFAULT_URL, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
+    return Pretence(None, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:
@@ -131,7 +139,7 @@ def _greet(agreement: Agreement) -> None:
 
 
 def _report(report: Report, *, as_json: bool) -> None:
-    from hushrank.live.device.membership import describe_spending
+    from hushrank.live.device.account import describe_spending
     from hushrank.privacy.ledger import count_rounds_left
 
     spent = None if report.ledger is None else describe_spending(report.ledger)

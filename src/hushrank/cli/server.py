@@ -100,13 +100,14 @@ def init(
     simulate: Annotated[bool, typer.Option("--simulate", help="Allow a seed; nothing is private then.")] = False,
     seed: Annotated[int | None, typer.Option(help="With --simulate: the simulator's numbers come out.")] = None,
     tls: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="Make a certificate for this name or address.")
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Make a certificate for this name or address, and listen for others."),
     ] = None,
     json_: AsJson = False,
 ) -> None:
     """Create a federation: write its configuration, keys, first tokens and store."""
-    from hushrank.live.server.config import KEYS, make_config
-    from hushrank.live.server.creation import bound_influence, create_federation
+    from hushrank.live.server.config import KEYS, make_config, read_config
+    from hushrank.live.server.creation import bound_influence, choose_host, create_federation, describe_listening
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.values import parse_assignments
@@ -116,6 +117,8 @@ def init(
     chosen = parse_assignments(set_ or [])
     if min_clients is not None and chosen.setdefault("min_clients", min_clients) != min_clients:
         raise ValueError("min_clients is given twice: with --min-clients and with --set.")
+    if tls and "host" not in chosen:
+        chosen["host"] = choose_host(tls)
     config = make_config({key: value for key, value in chosen.items() if key in KEYS}, none_unsets=True)
     agreed = {key: value for key, value in chosen.items() if key not in KEYS}
     for key, option in {"name": "--name", "n_features": "--features", "method": "--method", "seed": "--seed"}.items():
@@ -127,11 +130,14 @@ def init(
     if "min_clients" not in chosen:
         config = _ask_min_clients(directory, agreement, config, n_tokens=tokens, may_ask=not json_)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
+    listening = describe_listening(read_config(directory))
     if json_:
-        print_json({"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)})
+        said = {"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)}
+        print_json({**said, "listens": listening})
         return
     typer.echo(f"{directory}: federation {agreement.name!r}, {method.value}, {tokens} tokens in {directory}/tokens.txt")
     typer.echo(f"privacy: {guarantee_of(agreement)}")
+    typer.echo(f"It will listen on {listening} (host and port in {directory}/server.toml)", err=True)
     typer.echo(f"Run it: hushrank server {directory}", err=True)
 
 

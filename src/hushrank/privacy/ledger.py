@@ -19,12 +19,13 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hushrank.files import replacing
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.renyi import Spend, check_delta, check_epsilon, composed_epsilon
 
@@ -116,10 +117,31 @@ def open_ledger(path: Path, budget: Budget) -> Ledger:
     return ledger
 
 
+def write_ledger(path: Path, budget: Budget, entries: Sequence[Entry]) -> Ledger:
+    """A new ledger with these entries, whole or not at all, even beyond the budget: what was spent was spent."""
+    lines = [_seal(_header(budget), _START)]
+    for number, entry in enumerate(entries, start=1):
+        lines.append(_seal(_entry(number, entry), _hash_of(lines[-1])))
+    with replacing(path) as temporary:
+        temporary.chmod(0o600)
+        temporary.write_bytes(b"".join(lines))
+    _flush_directory(path.parent)
+    return read_ledger(path)
+
+
 def read_ledger(path: Path) -> Ledger:
     """What the file says, verified from its first line to its last."""
     with _locked(path, writing=False) as file:
         return _verify(file.read(), path)
+
+
+def read_budget(path: Path) -> Budget | None:
+    """What the first line says, whatever became of the others; None: it is not there, or damaged."""
+    try:
+        with _locked(path, writing=False) as file:
+            return _parse_header(_unseal(file.read().split(b"\n")[0], _START, path, 1), path)
+    except (FileNotFoundError, LedgerError):
+        return None
 
 
 def reserve_round(path: Path, *, round: int, spend: Spend | None = None) -> Ledger:

@@ -81,7 +81,7 @@ def unpack_ranker(content: bytes, *, name: str) -> tuple[LinearRanker | MlpRanke
         tensors = load(content)
         about = json.loads(_read_header(content)["__metadata__"]["hushrank"])
         version = about["format"]
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not a ranker that hushrank export wrote ({error}).") from error
     if version != FORMAT:
         raise ValueError(f"{name} has format {version}, this version reads {FORMAT}: update hushrank.")
@@ -93,10 +93,16 @@ def unpack_ranker(content: bytes, *, name: str) -> tuple[LinearRanker | MlpRanke
     for part in ranker.parameters:
         if part.name not in tensors or tensors[part.name].shape != part.shape:
             raise ValueError(f"{name} lacks the tensor {part.name} of shape {part.shape}.")
-    params = np.concatenate([tensors[part.name].ravel() for part in ranker.parameters]).astype(np.float32)
+        if tensors[part.name].dtype.kind != "f":
+            raise ValueError(f"{name}: the tensor {part.name} must hold floating-point numbers.")
+    with np.errstate(over="ignore"):  # Why: what is too large becomes infinite, and is refused below
+        params = np.concatenate([tensors[part.name].ravel() for part in ranker.parameters]).astype(np.float32)
     if not np.isfinite(params).all():
         raise ValueError(f"{name} holds parameters that are not finite numbers.")
-    return ranker, params, about.get("origin", {})
+    origin = about.get("origin", {})
+    if not isinstance(origin, dict):
+        raise ValueError(f"{name} does not say where it comes from: its origin is no JSON object.")
+    return ranker, params, origin
 
 
 def _read_header(content: bytes) -> Any:

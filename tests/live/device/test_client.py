@@ -15,6 +15,7 @@ from scripted_federation import ACCEPTED, ScriptedFederation, no
 from scripted_server import Request, Response, saying, serving
 
 from hushrank.live.device import client, transport
+from hushrank.live.device.account import open_account
 from hushrank.live.device.client import Ending, Participant, Report, take_part
 from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import (
@@ -22,7 +23,6 @@ from hushrank.live.device.membership import (
     hold_home,
     join_federation,
     leave_federation,
-    open_account,
 )
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer, Outbox
@@ -69,7 +69,7 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
     ):
         agreement = join_federation(store, way, token="t" * 43)
         assert way.credential is not None
-        ledger = open_account(home, agreement, way.credential, **options)
+        ledger = open_account(store, agreement, way.credential, **options)
         yield Participant(store, way, make_learning(agreement), ledger, report=reports.append), reports
     timer.cancel()
 
@@ -434,14 +434,15 @@ def test_two_clients_never_share_a_home(tmp_path: Path) -> None:
 
 
 def test_a_budget_where_nothing_is_promised_is_refused_and_one_that_is_kept_stays(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="promises no privacy: leave it out"):
-        open_account(tmp_path, AGREEMENT, "c", epsilon=1.0)
-    assert open_account(tmp_path, AGREEMENT, "c") is None
-    path = open_account(tmp_path, SOUND, "c", epsilon=20.0)
-    assert path is not None and open_account(tmp_path, SOUND, "c") == path
-    assert read_ledger(path).budget.epsilon == 20.0
-    with pytest.raises(LedgerError, match="Budgets are not changed in place"):
-        open_account(tmp_path, SOUND, "c", epsilon=21.0)
+    with Interactions(tmp_path / STORE) as store:
+        with pytest.raises(ValueError, match="promises no privacy: leave it out"):
+            open_account(store, AGREEMENT, "c", epsilon=1.0)
+        assert open_account(store, AGREEMENT, "c") is None
+        path = open_account(store, SOUND, "c", epsilon=20.0)
+        assert path is not None and open_account(store, SOUND, "c") == path
+        assert read_ledger(path).budget.epsilon == 20.0
+        with pytest.raises(LedgerError, match="Budgets are not changed in place"):
+            open_account(store, SOUND, "c", epsilon=21.0)
 
 
 def test_by_default_the_budget_covers_the_agreed_rounds_and_no_more(tmp_path: Path) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from scripted_server import Request, Response, saying, serving
+from scripted_server import Request, Response, saying, serving, write_certificate
 
 from hushrank.live.device import transport
 from hushrank.live.device.transport import (
@@ -173,24 +168,6 @@ def test_on_this_machine_in_the_clear() -> None:
         lambda: Transport("http://127.0.0.2"),
     ]
     assert all(make() for make in makes)
-
-
-def write_certificate(path: Path, address: str) -> Path:
-    """Key and certificate of a server that vouches for itself."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    now, host = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(host, critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
-    return path
 
 
 @contextmanager

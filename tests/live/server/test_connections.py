@@ -46,9 +46,13 @@ def said_by(server: Server) -> str:
 
 def metric(server: Server, name: str) -> float:
     token = read_keys(server.directory).operator_token
-    with connect(server.url) as asking:
-        asking.sendall(f"GET {protocol.METRICS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
-        text = read_answer(asking)
+    asked = f"GET {protocol.METRICS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n"
+    text = b"HTTP/1.1 429"
+    while text.startswith(b"HTTP/1.1 429"):  # Why: the test itself may have asked too often
+        with connect(server.url) as asking:
+            asking.sendall(asked.encode())
+            text = read_answer(asking)
+    assert text.startswith(b"HTTP/1.1 200")
     return float(next((line.rpartition(b" ")[2] for line in text.splitlines() if line.startswith(name.encode())), b"0"))
 
 

@@ -169,7 +169,7 @@ def test_a_newer_poll_of_the_same_client_ends_the_older_and_stopping_ends_all(tm
     async def story(live: Live) -> None:
         (one,) = await live.enrol()
         older, newer = (asyncio.ensure_future(live.c.wait_for_round(one, after=1, wait_s=30)) for _ in range(2))
-        assert await asyncio.wait_for(older, 5) is None and not newer.done()
+        assert await refusal(asyncio.wait_for(older, 5)) is Reason.rate and not newer.done()
         live.c.begin_stop()
         assert await refusal(asyncio.wait_for(newer, 5)) is Reason.stopping
         assert await refusal(live.answer(one)) is Reason.stopping

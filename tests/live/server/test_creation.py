@@ -6,7 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from hushrank.cli.main import app
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
 from hushrank.live.server.creation import create_federation, lock_federation, make_tokens, read_keys
@@ -71,3 +73,22 @@ def test_one_process_at_a_time_works_in_a_directory(tmp_path: Path) -> None:
         other.__enter__()
     with lock_federation(tmp_path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("words", "host", "said"),
+    [
+        (["--tls", "search.example.org"], "0.0.0.0", "https://0.0.0.0:8765, on every address of this machine"),
+        (["--tls", "127.0.0.1", "--tls", "10.0.0.7"], "0.0.0.0", "https://0.0.0.0:8765, on every address"),
+        (["--tls", "fd00::7"], "::", "https://[::]:8765, on every address of this machine"),
+        (["--tls", "127.0.0.1"], "127.0.0.1", "https://127.0.0.1:8765, on this machine only"),
+        (["--tls", "a.org", "--set", "host=10.0.0.7"], "10.0.0.7", "https://10.0.0.7:8765, on that address"),
+        ([], "127.0.0.1", "http://127.0.0.1:8765, on this machine only"),
+    ],
+)
+def test_with_a_certificate_for_others_it_listens_for_others_and_says_so(
+    words: list[str], host: str, said: str, tmp_path: Path
+) -> None:
+    done = CliRunner().invoke(app, ["server", "init", str(tmp_path / "f"), "--features", "3", *words])
+    assert done.exit_code == 0, done.output
+    assert read_config(tmp_path / "f").host == host and said in done.output

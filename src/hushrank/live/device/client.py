@@ -17,18 +17,26 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from hushrank.live.device.account import check_account
 from hushrank.live.device.learning import Draft, Learning
-from hushrank.live.device.membership import AgreementChangedError, leave_federation
+from hushrank.live.device.membership import AgreementChangedError, explain_version, leave_federation
 from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer
+from hushrank.live.device.rankers import UnusableRankerError, ask_ranker
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Reply, Transport, parse_json
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
-from hushrank.live.wire.protocol import AGREEMENT_HEADER, BODY_TYPE, ME, RANKER, ROUND, WEIGHT_HEADER, update_path
+from hushrank.live.wire.protocol import (
+    AGREEMENT_HEADER,
+    BODY_TYPE,
+    INSTANCE_HEADER,
+    ME,
+    ROUND,
+    WEIGHT_HEADER,
+    update_path,
+)
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.live.wire.terms import count_params
-from hushrank.privacy.ledger import BudgetSpentError, Ledger, compare_length, read_ledger, reserve_round
-from hushrank.rankers.named import unpack_ranker
+from hushrank.privacy.ledger import BudgetSpentError, Ledger, read_ledger, reserve_round
 from hushrank.streams import ENTROPY, Purpose, stream
 from hushrank.types import Array
 
@@ -37,8 +45,7 @@ LISTEN_S = 10  # between two looks into the store while a round waits for someth
 _LAST_CALL = 0.8  # of the time that a round is open; then fewer lists than agreed must do
 # Refusals that say: it does not count, nothing is wrong.
 _FREEING = (Reason.late, Reason.round, Reason.not_asked, Reason.phase, Reason.unknown)
-_FATAL = (Reason.credential, Reason.version, Reason.agreement)
-_MORE_BYTES = 1 << 16  # of a ranker's file, beside its numbers
+_FATAL = (Reason.credential, Reason.version, Reason.agreement, Reason.clone)
 
 
 class Ending(StrEnum):
@@ -128,38 +135,24 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
 
 
 def fetch_ranker(member: Participant, round: int) -> KeptRanker | None:
-    """The ranker of an open round, kept on the device with the seed of this client's trial; None: the round is over."""
+    """The ranker of an open round, kept on the device with the seed of this client's trial.
+
+    None: the round is over, or what the server sent cannot be used; then the last good ranker stays.
+    """
     kept = member.store.newest_ranker()
     if kept is not None and kept.round == round:
         return kept
     try:
-        found = ask_ranker(member, round)
+        found = ask_ranker(member.transport, member.learning, round)
+    except UnusableRankerError as error:
+        member.transport.tell(f"round {round} is left out: {error} The last good ranker stays in use.")
+        return None
     except RefusedError as error:
         if error.reason is Reason.round:
             return None
-        raise
+        raise _explain_fatal(error, member) from error
     seed = member.learning.draw_seed(stream(member.key, Purpose.SEED, round, member.id))
     return member.store.keep_ranker(replace(found, seed=seed))
-
-
-def ask_ranker(member: Participant, round: int | None = None) -> KeptRanker:
-    """The ranker of a round; None: the newest there is."""
-    path = RANKER if round is None else f"{RANKER}?round={round}"
-    most_bytes = 4 * count_params(member.learning.agreement) + _MORE_BYTES
-    ranker, digest = member.transport.call(
-        "GET", path, parse=lambda reply: _read_ranker(member, reply), most_bytes=most_bytes
-    )
-    if digest != member.learning.agreement.digest:
-        raise AgreementChangedError("the server's ranker belongs to another agreement than this client's. Start again.")
-    return ranker
-
-
-def _read_ranker(member: Participant, reply: Reply) -> tuple[KeptRanker, str]:
-    """A ranker of the agreed kind, and the digest of the agreement that it belongs to."""
-    ranker, params, origin = unpack_ranker(reply.body, name="the server's ranker")
-    if ranker != member.learning.ranker or not isinstance(origin.get("round"), int):
-        raise ValueError("the server's ranker is of another kind than agreed.")
-    return KeptRanker(origin["round"], params, None), str(origin.get("agreement"))
 
 
 def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
@@ -178,8 +171,7 @@ def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | No
 def pay(member: Participant, draft: Draft) -> None:
     """Count the answer as spent, on the disk, before it is made. Raises where the budget does not cover it."""
     if member.ledger is not None and draft.price is not None:
-        standing = ask_standing(member)
-        compare_length(read_ledger(member.ledger), standing.accepted_updates)
+        check_account(member.store, ask_standing(member).accepted_updates)
         reserve_round(member.ledger, round=draft.round, spend=draft.price)
 
 
@@ -244,8 +236,9 @@ def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | No
     def parse(reply: Reply) -> RoundNews | None:
         return None if reply.status == 204 else parse_json(parse_news)(reply)
 
+    path, headers = f"{ROUND}?after={after}&wait={wait_s}", {INSTANCE_HEADER: member.transport.instance}
     try:
-        news = member.transport.call("GET", f"{ROUND}?after={after}&wait={wait_s}", parse=parse, wait_s=wait_s)
+        news = member.transport.call("GET", path, parse=parse, headers=headers, wait_s=wait_s)
     except RefusedError as error:
         raise _explain_fatal(error, member) from error
     if news is not None and news.receipt is not None and news.receipt != member.transport.receipt:
@@ -273,6 +266,9 @@ def _explain_fatal(error: RefusedError, member: Participant) -> Exception:
             f"{member.transport.url} does not know this client any more: it has left, or the server was made anew. "
             f"To join again, name another --home, or remove {home}."
         )
-    if error.reason is Reason.version:
-        return ValueError(f"{member.transport.url} speaks another version of the wire: update hushrank.")
-    return error
+    if error.reason is Reason.clone:
+        return ValueError(
+            f"another copy of {home} takes part as this very client, perhaps on another machine. One of the two must "
+            "go: stop one and delete its home. To take part with both, join with a new token and another --home."
+        )
+    return explain_version(error, member.transport.url) or error

@@ -31,6 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "guarantee TEXT NOT NULL, made_at REAL NOT NULL, state TEXT NOT NULL, reason TEXT)",
     ),
     ("CREATE TABLE receipt (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",),
+    ("CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), epsilon REAL NOT NULL)",),
 )
 
 

@@ -2,12 +2,12 @@
 
 DIR/client.sqlite   impressions, answers, the newest ranker, and the membership: server, agreement, credential
 DIR/ledger.jsonl    what has been spent of the privacy budget; only where something is promised
+DIR/trusted.pem     certificates to trust beside the system's; only where joining named some
 DIR/lock            held while a client is at work
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,19 +15,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hushrank.files import replacing
 from hushrank.live.device.store import STORE, Interactions, Membership
 from hushrank.live.device.transport import Transport, parse_json
 from hushrank.live.wire.agreement import Agreement, as_json, parse_agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.protocol import ENROL, FEDERATION, LEAVE, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.live.wire.terms import guarantee_of, price_of, total_epsilon_of
+from hushrank.live.wire.terms import guarantee_of
 from hushrank.locks import LOCK, lock_directory
-from hushrank.privacy.ledger import Budget, Ledger, LedgerError, open_ledger, read_ledger
 
-LEDGER = "ledger.jsonl"
+TRUSTED = "trusted.pem"
 JOINING, MEMBER, LEFT = "joining", "member", "left"  # states of a membership
-_ROUNDING = 1.0 + 1e-9  # Why: a budget for exactly so many rounds must not fail in the last one by a rounding error
+_MOST_K = 10_000  # Why: what a page of so many results costs in privacy takes a moment to count, more takes hours
 
 
 class AgreementChangedError(ValueError):
@@ -108,6 +108,8 @@ def ask_agreement(transport: Transport) -> Agreement:
     agreement = parse_agreement(said.get("agreement"))
     if said.get("digest") != agreement.digest:
         raise ValueError(f"{transport.url}: the agreement and its digest do not belong together.")
+    if agreement.k > _MOST_K:
+        raise ValueError(f"{transport.url} wants pages of {agreement.k} results, at most {_MOST_K} are shown.")
     guarantee_of(agreement)
     return agreement
 
@@ -138,8 +140,32 @@ def enrol(transport: Transport, token: str | None) -> None:
 
 def _explain_token(error: RefusedError, url: str) -> ValueError:
     if error.reason is not Reason.token:
-        return ValueError(str(error))
+        return explain_version(error, url) or ValueError(str(error))
     return ValueError(f"{url} does not know this token, or another device used it, or it is too old: ask for another.")
+
+
+def explain_version(error: RefusedError, url: str) -> ValueError | None:
+    """What a person reads where the server speaks another version of the wire; None: that is not why it refused."""
+    if error.reason is not Reason.version:
+        return None
+    return ValueError(
+        f"{url} speaks another version of the wire: update hushrank, here or there. This one speaks version "
+        f"{WIRE_VERSION}. The server says: {error}"
+    )
+
+
+def remember_trust(home: Path, ca: Path) -> None:
+    """Keep a copy of the certificates that were named, so that the file may go and no command has to name it again."""
+    content = ca.read_bytes()
+    if find_trust(home) is None or (home / TRUSTED).read_bytes() != content:
+        with replacing(home / TRUSTED) as temporary:
+            temporary.chmod(0o600)
+            temporary.write_bytes(content)
+
+
+def find_trust(home: Path) -> Path | None:
+    """The certificates that a home remembers; None: those of the system are enough."""
+    return home / TRUSTED if (home / TRUSTED).is_file() else None
 
 
 def leave_federation(store: Interactions, transport: Transport) -> None:
@@ -153,44 +179,5 @@ def leave_federation(store: Interactions, transport: Transport) -> None:
             transport.call("POST", LEAVE, parse=lambda _: None)
         except RefusedError as error:
             if error.reason is not Reason.credential:  # Why: who is not known there has left already
-                raise
+                raise explain_version(error, transport.url) or error from error
         store.keep_membership(replace(known, state=LEFT))
-
-
-def open_account(home: Path, agreement: Agreement, credential: str, *, epsilon: float | None = None) -> Path | None:
-    """The ledger that every answer is checked with; None where nothing is promised and nothing can be counted.
-
-    `epsilon`: the most that this device is willing to spend; by default what the agreed rounds cost together.
-    """
-    price = price_of(agreement)
-    if price is None:
-        if epsilon is not None:
-            raise ValueError("--epsilon sets a privacy budget, but this federation promises no privacy: leave it out.")
-        return None
-    path = home / LEDGER
-    if epsilon is None:
-        known = _read_budget(path)
-        epsilon = known.epsilon if known is not None else (total_epsilon_of(agreement) or 0.0) * _ROUNDING
-    budget = Budget(
-        federation=f"{agreement.name} ({agreement.digest[:16]})",
-        client=hashlib.sha256(credential.encode()).hexdigest()[:16],
-        epsilon=epsilon,
-        delta=agreement.delta,
-        price=price,
-    )
-    open_ledger(path, budget)
-    return path
-
-
-def _read_budget(path: Path) -> Budget | None:
-    """Of a ledger that is there; None of one that is not, or was cut off in its first line."""
-    try:
-        return read_ledger(path).budget
-    except (FileNotFoundError, LedgerError):
-        return None
-
-
-def describe_spending(ledger: Ledger) -> str:
-    """`epsilon 0.31 of 8 spent`"""
-    delta = "" if ledger.budget.delta is None else f" at delta {ledger.budget.delta:g}"
-    return f"epsilon {ledger.epsilon_spent:.4g} of {ledger.budget.epsilon:.4g} spent{delta}"

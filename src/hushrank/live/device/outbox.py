@@ -67,6 +67,10 @@ class Outbox:
         """Oldest first."""
         return self._select("WHERE ? IS NULL OR state = ? ORDER BY round", (state, state))
 
+    def count(self) -> int:
+        """Answers that were ever made."""
+        return int(self._database.first("SELECT COUNT(*) FROM outbox")[0])
+
     def newest(self) -> Answer | None:
         return next(iter(self._select("ORDER BY round DESC LIMIT 1", ())), None)
 

@@ -6,12 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushrank.live.device.account import open_account, rebuild_account
 from hushrank.live.device.client import Ending, Listeners, Participant, take_part
-from hushrank.live.device.membership import hold_home, join_federation, leave_federation, open_account
+from hushrank.live.device.membership import (
+    find_trust,
+    hold_home,
+    join_federation,
+    leave_federation,
+    remember_trust,
+)
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions
-from hushrank.live.device.transport import Stop, Transport
-from hushrank.live.wire.protocol import DEFAULT_URL
+from hushrank.live.device.transport import Stop, Transport, parse_json
+from hushrank.live.wire.news import parse_standing
+from hushrank.live.wire.protocol import DEFAULT_URL, ME
 
 _PATIENCE_S = 20.0  # where somebody waits for the end
 
@@ -27,19 +35,31 @@ class Device:
     ca: Path | None = None  # certificates to trust beside the system's
     rounds: int | None = None  # answers to give; None: until the federation is finished
     is_once: bool = False  # answer what is asked now, and wait for nothing
+    rebuilds_ledger: bool = False  # in the place of one that was lost, before anything is answered
 
 
 def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
     """Take part until the end."""
     with (
         hold_home(device.home) as store,
-        _open_transport(
-            device, store, stop=stop, patience_s=_PATIENCE_S if device.is_once else None, tell=listeners.tell
+        open_transport(
+            store,
+            device.url,
+            device.ca,
+            stop=stop,
+            tell=listeners.tell,
+            patience_s=_PATIENCE_S if device.is_once else None,
         ) as transport,
     ):
         agreement = join_federation(store, transport, token=device.token)
         assert transport.credential is not None
-        ledger = open_account(device.home, agreement, transport.credential, epsilon=device.epsilon)
+        if device.ca is not None:
+            remember_trust(device.home, device.ca)
+        if device.rebuilds_ledger:
+            standing = transport.call("GET", ME, parse=parse_json(parse_standing))
+            rebuilt = rebuild_account(store, agreement, transport.credential, standing, epsilon=device.epsilon)
+            listeners.tell(rebuilt)
+        ledger = open_account(store, agreement, transport.credential, epsilon=device.epsilon)
         listeners.greet(agreement)
         member = Participant(store, transport, make_learning(agreement), ledger, report=listeners.report)
         return take_part(member, rounds=device.rounds, is_once=device.is_once)
@@ -50,7 +70,7 @@ def leave_device(device: Device, tell: Callable[[str], None]) -> str:
     check_home(device.home)
     with (
         hold_home(device.home) as store,
-        _open_transport(device, store, stop=Stop(), patience_s=_PATIENCE_S, tell=tell) as transport,
+        open_transport(store, device.url, device.ca, stop=Stop(), tell=tell, patience_s=_PATIENCE_S) as transport,
     ):
         leave_federation(store, transport)
         return transport.url
@@ -61,9 +81,16 @@ def check_home(home: Path) -> None:
         raise ValueError(f"{home} is no client's home: name the one that hushrank client had with --home.")
 
 
-def _open_transport(
-    device: Device, store: Interactions, *, stop: Stop, patience_s: float | None, tell: Callable[[str], None]
+def open_transport(
+    store: Interactions,
+    url: str | None,
+    ca: Path | None,
+    *,
+    stop: Stop,
+    tell: Callable[[str], None],
+    patience_s: float | None = None,
 ) -> Transport:
+    """To this server, trusting these certificates; None: to the one that was joined, trusting what was named then."""
     known = store.membership()
-    url = device.url or (known.url if known is not None else DEFAULT_URL)
-    return Transport(url, ca=device.ca, stop=stop, patience_s=patience_s, tell=tell)
+    url = url or (known.url if known is not None else DEFAULT_URL)
+    return Transport(url, ca=ca or find_trust(store.path.parent), stop=stop, patience_s=patience_s, tell=tell)

@@ -165,6 +165,16 @@ class Interactions:
         with self._database.transaction() as run:
             run(f"INSERT OR REPLACE INTO membership VALUES ({marks(values)})", values)
 
+    def budget(self) -> float | None:
+        """Epsilon of all answers together, as decided on joining; None: nothing was decided yet."""
+        row = self._database.first("SELECT epsilon FROM budget")
+        return None if row is None else float(row[0])
+
+    def keep_budget(self, epsilon: float) -> None:
+        """Once; it is never changed."""
+        with self._database.transaction() as run:
+            run("INSERT OR IGNORE INTO budget VALUES (1, ?)", (epsilon,))
+
     def receipt(self) -> str | None:
         """Of the newest round that the server told of; None: it gave none."""
         row = self._database.first("SELECT text FROM receipt")

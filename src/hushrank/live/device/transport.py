@@ -6,29 +6,29 @@ request of the wire may be repeated: sending one again after a lost answer chang
 
 from __future__ import annotations
 
-import base64
 import http.client
-import json
+import secrets
 import socket
-import ssl
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from hushrank.live.wire.addresses import is_loopback
+from hushrank.live.device.connector import WrongSchemeError, make_connector, refuse_bad_certificate
+from hushrank.live.device.deadlines import WATCHDOG
 from hushrank.live.wire.protocol import RECEIPT_HEADER, WIRE_HEADER, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
+from hushrank.live.wire.untrusted import parse_untrusted
 from hushrank.streams import ENTROPY, draw_uniform
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0  # between two tries after errors
-_TIMEOUT_S = 30.0  # for an answer, beyond what a long poll asks for
-_MOST_BYTES = 1 << 20  # of an answer, unless more is expected
+_TIMEOUT_S = 30.0  # for a whole answer, beyond what a long poll asks for and what its bytes may take
+_LEAST_RATE = 16 << 10  # bytes per second of what is sent and what is answered
+_MOST_BYTES = 1 << 16  # of an answer, unless more is expected
 _TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
 Parsed = TypeVar("Parsed")
 
@@ -86,11 +86,13 @@ class Transport:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`ca`: certificates to trust beside the system's. `patience_s`: give up after so long; None: never."""
-        self._make, self._prefix = _connector(url, ca)
+        self._connector = make_connector(url, ca)
         self._connection: http.client.HTTPConnection | None = None
-        self.url, self.credential, self.stop, self._tell = url, credential, stop or Stop(), tell
+        self._socket: socket.socket | None = None  # on which an answer is awaited
+        self.url, self.credential, self.stop, self.tell = url, credential, stop or Stop(), tell
+        self.instance = secrets.token_hex(8)  # Why: a server tells this client from a copy of its home by it
         self.receipt: str | None = None  # the newest one of this server
-        self._patience_s = patience_s
+        self._patience_s, self._has_answered = patience_s, False
         self.stop.also(self._cut)
 
     def __enter__(self) -> Transport:
@@ -113,34 +115,43 @@ class Transport:
         most_bytes: int = _MOST_BYTES,
     ) -> Parsed:
         """What the server answers, tried until it does; RefusedError where trying again would not help."""
-        waited, tries = 0.0, 0
+        began, tries = time.monotonic(), 0
         while True:
             if self.stop.is_set():
                 raise StoppedError
             try:
                 reply, after, trouble = self._try(method, path, body, dict(headers or {}), wait_s, most_bytes)
                 if reply is not None:
-                    return parse(reply)
+                    return _parse_reply(parse, reply)
             except RefusedError:
                 raise
             except (OSError, http.client.HTTPException, ValueError) as error:
-                _refuse_bad_certificate(error, self.url)
-                trouble, after = f"{type(error).__name__}: {error}".rstrip(": "), None
                 self.close()
+                if self.stop.is_set():
+                    raise StoppedError from error
+                trouble, after = self._explain(error), None
             if self.stop.is_set():
                 raise StoppedError
             pause = draw_pause(tries) if after is None else after + draw_pause(0)
-            tries, waited = tries + 1, waited + pause
-            if self._patience_s is not None and waited > self._patience_s:
+            tries += 1
+            if self._patience_s is not None and time.monotonic() - began + pause > self._patience_s:
                 raise UnreachableError(f"{self.url} does not answer ({trouble}). Is the server running?")
             if tries in (2, 6) or tries % 60 == 0:  # Why: a restart of the server is no news, and a log should not grow
-                self._tell(f"no answer from {self.url} ({trouble}); trying again, the next time in {pause:.1f} s")
+                self.tell(f"no answer from {self.url} ({trouble}); trying again, the next time in {pause:.1f} s")
             self.stop.wait(pause)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection = self._socket = None
+
+    def _explain(self, error: Exception) -> str:
+        """What went wrong, in words; raises where trying again would not help."""
+        refuse_bad_certificate(error, self.url)
+        wrong = None if self._has_answered else self._connector.explain(error)
+        if wrong is not None:  # Why only of a server that never answered: what has worked may work again
+            raise WrongSchemeError(wrong) from error
+        return _make_printable(f"{type(error).__name__}: {error}".rstrip(": "))
 
     def _try(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float, most_bytes: int
@@ -151,32 +162,51 @@ class Transport:
             headers["Authorization"] = f"Bearer {self.credential}"
         if self.receipt is not None:
             headers[RECEIPT_HEADER] = self.receipt
-        is_kept = self._connection is not None
-        try:
-            answer = self._send(method, path, body, headers, wait_s)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            if not is_kept or self.stop.is_set():
+        most_s = _TIMEOUT_S + wait_s + (len(body or b"") + most_bytes) / _LEAST_RATE
+        with WATCHDOG.limit(most_s, self._cut) as deadline:
+            try:
+                answer = self._send_again(method, path, body, headers, wait_s)
+                content = answer.read(most_bytes + 1)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                if deadline.has_passed:
+                    raise TimeoutError(f"no whole answer within {most_s:.0f} s") from error
                 raise
-            self.close()  # Why: the server closed a connection that nobody used; that is no trouble
-            answer = self._send(method, path, body, headers, wait_s)
-        content = answer.read(most_bytes + 1)
         if len(content) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes} bytes")
+        if deadline.has_passed:  # Why: an answer that was cut only looks shorter
+            raise TimeoutError(f"no whole answer within {most_s:.0f} s")
+        if answer.length:
+            raise ConnectionError(f"the answer ended {answer.length} bytes before its end")
+        self._has_answered = True
         if answer.status in (200, 204):
             return Reply(answer.status, content), None, ""
         if answer.status in _TEMPORARY:
             return None, _read_retry_after(answer.headers.get("Retry-After")), _read_trouble(answer.status, content)
         raise _as_refusal(answer.status, content)
 
+    def _send_again(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float
+    ) -> http.client.HTTPResponse:
+        """On the connection that was kept, or on a new one where the server has closed that."""
+        is_kept = self._connection is not None
+        try:
+            return self._send(method, path, body, headers, wait_s)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            if not is_kept or self.stop.is_set():
+                raise
+            self.close()  # Why: the server closed a connection that nobody used; that is no trouble
+            return self._send(method, path, body, headers, wait_s)
+
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait_s: float
     ) -> http.client.HTTPResponse:
         if self._connection is None:
-            self._connection = self._make()
+            self._connection = self._connector.connect()
         self._connection.timeout = _TIMEOUT_S + wait_s
         if self._connection.sock is not None:
             self._connection.sock.settimeout(_TIMEOUT_S + wait_s)
-        self._connection.request(method, self._prefix + path, body=body, headers=headers)
+        self._connection.request(method, self._connector.prefix + path, body=body, headers=headers)
+        self._socket = self._connection.sock  # Why: a connection forgets it as soon as the server wants to close it
         if self.stop.is_set():
             raise StoppedError
         return self._connection.getresponse()
@@ -184,68 +214,32 @@ class Transport:
     def _cut(self) -> None:
         """Wake whoever waits for an answer. Called from another thread, or from a signal's handler."""
         connection = self._connection
-        if connection is not None and connection.sock is not None:
-            with suppress(OSError):  # Why: it may be closed already, which is what is wanted
-                connection.sock.shutdown(socket.SHUT_RDWR)
+        for held in (self._socket, None if connection is None else connection.sock):
+            if held is not None:
+                with suppress(OSError):  # Why: it may be closed already, which is what is wanted
+                    # Why not its own method: that of an encrypted socket takes away what the other thread works with
+                    socket.socket.shutdown(held, socket.SHUT_RDWR)
 
 
 def parse_json(read: Callable[[object], Parsed]) -> Callable[[Reply], Parsed]:
     """The parser of an answer whose JSON `read` understands."""
-    return lambda reply: read(json.loads(reply.body))
+    return lambda reply: read(parse_untrusted(reply.body))
+
+
+def _parse_reply(parse: Callable[[Reply], Parsed], reply: Reply) -> Parsed:
+    """What the answer says; ValueError for whatever cannot be read."""
+    try:
+        return parse(reply)
+    except ValueError:
+        raise
+    except Exception as error:  # Why: nothing that a server says may end a client with an error of ours
+        raise ValueError(f"an answer that cannot be read ({type(error).__name__})") from error
 
 
 def draw_pause(tries: int) -> float:
     """Seconds before the next try: twice as long each time up to a minute, and at random from half of it on."""
     longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 10))
     return longest * (0.5 + 0.5 * float(draw_uniform(ENTROPY, 1)[0]))
-
-
-def _connector(url: str, ca: Path | None) -> tuple[Callable[[], http.client.HTTPConnection], str]:
-    """What makes a connection, and the path before every path; refuses a way on which others could listen."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ValueError(f"{url!r} is no address of a server; write one such as https://search.example.org:8765")
-    host, port, prefix = parts.hostname, parts.port, parts.path.rstrip("/")
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        if ca is not None:
-            _trust(context, ca)
-        return lambda: _connect_encrypted(host, port, context), prefix
-    if not is_loopback(host):
-        raise ValueError(
-            f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
-            "Use https://, with --ca FILE if the server made its certificate itself."
-        )
-    return lambda: http.client.HTTPConnection(host, port), prefix
-
-
-def _connect_encrypted(host: str, port: int | None, context: ssl.SSLContext) -> http.client.HTTPSConnection:
-    """Straight, or through the proxy that the system names (HTTPS_PROXY): it sees where to, and nothing else."""
-    proxy = urlsplit(getproxies().get("https", ""))
-    if proxy.hostname is None or proxy_bypass(host):
-        return http.client.HTTPSConnection(host, port, context=context)
-    connection = http.client.HTTPSConnection(proxy.hostname, proxy.port or 8080, context=context)
-    headers = {}
-    if proxy.username is not None:
-        known = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
-    connection.set_tunnel(host, port or 443, headers)
-    return connection
-
-
-def _trust(context: ssl.SSLContext, ca: Path) -> None:
-    try:
-        context.load_verify_locations(ca)
-    except (OSError, ssl.SSLError) as error:
-        raise ValueError(f"{ca} holds no certificates to trust ({error}). Name a PEM file.") from error
-
-
-def _refuse_bad_certificate(error: Exception, url: str) -> None:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        raise ValueError(
-            f"{url}: its certificate is not trusted ({error.verify_message}). If the server made it itself, get the "
-            "file from whoever runs it, not from the network, and name it with --ca FILE."
-        ) from error
 
 
 def _read_retry_after(text: str | None) -> float | None:
@@ -264,9 +258,13 @@ def _read_trouble(status: int, content: bytes) -> str:
 def _as_refusal(status: int, content: bytes) -> RefusedError:
     """What the server said no to. A text of unknown origin is cut short and made printable."""
     try:
-        said: Any = json.loads(content)
+        said: Any = parse_untrusted(content)
         reason, detail = str(said["reason"]), str(said["detail"])
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"an answer of status {status} that is not a hushrank server's") from None
     known = Reason(reason) if reason in tuple(Reason) else Reason.unknown
-    return RefusedError(known, "".join(c if c.isprintable() else " " for c in detail)[:500], status=status)
+    return RefusedError(known, _make_printable(detail), status=status)
+
+
+def _make_printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)[:500]

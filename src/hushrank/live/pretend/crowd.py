@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from hushrank.live.device.client import Ending, Listeners, Participant, ask_ranker, take_part
+from hushrank.live.device.account import open_account
+from hushrank.live.device.client import Ending, Listeners, Participant, take_part
 from hushrank.live.device.learning import Learning
-from hushrank.live.device.membership import hold_home, join_federation, list_missing, open_account, remove_new
+from hushrank.live.device.membership import hold_home, join_federation, list_missing, remember_trust, remove_new
 from hushrank.live.device.named import make_learning
+from hushrank.live.device.rankers import ask_ranker
+from hushrank.live.device.service import open_transport
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.pretend.person import Person, search_enough
@@ -31,7 +34,7 @@ _REPEAT = 0  # Why: pretend people draw what the simulator's first repeat draws
 class Pretence:
     """What all pretend people have in common."""
 
-    url: str
+    url: str | None  # None: where each joined before, else a server on this machine
     home: Path  # each has a directory of its own below it
     fold: Fold
     user: User  # how they click
@@ -120,7 +123,7 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listener
     home = pretence.home / str(id)
     with (
         hold_home(home, is_durable=False) as store,
-        Transport(pretence.url, ca=pretence.ca, stop=stop, tell=listeners.tell) as transport,
+        open_transport(store, pretence.url, pretence.ca, stop=stop, tell=listeners.tell) as transport,
     ):
         token = pretence.tokens[id] if id < len(pretence.tokens) else None
         if token is None and store.membership() is None:
@@ -129,11 +132,13 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listener
                 "hushrank server token --count N, and name the file with --tokens."
             )
         agreement = join_federation(store, transport, token=token)
+        if pretence.ca is not None:
+            remember_trust(home, pretence.ca)
         listeners.greet(agreement)
         member = make_member(pretence, agreement, store, transport, board, id)
         ending = take_part(member, rounds=pretence.rounds)
         if ending is not Ending.budget:  # Why: who has left is told nothing any more
-            board.saw_ranker(member.learning, ask_ranker(member))
+            board.saw_ranker(member.learning, ask_ranker(transport, member.learning))
         return ending
 
 
@@ -156,7 +161,7 @@ def make_member(
         store,
         transport,
         learning,
-        open_account(store.path.parent, agreement, membership.credential, epsilon=pretence.epsilon),
+        open_account(store, agreement, membership.credential, epsilon=pretence.epsilon),
         key=person.key if agreement.is_seeded else ENTROPY,
         id=id,
         search=search,

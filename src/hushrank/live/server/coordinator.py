@@ -172,8 +172,9 @@ class Coordinator:
             self._refuse_if_stopping()
             self.past.refuse_if_behind()
             left = until - self._clock()
-            if left <= 0 or not await self.polls.wait(client.id, left):
+            if left <= 0:
                 return None
+            await self.polls.wait(client.id, left)
         return news
 
     def _news(self, client: KnownClient, after: int) -> RoundNews | None:

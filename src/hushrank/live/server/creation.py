@@ -17,9 +17,11 @@ from hushrank.live.server import store
 from hushrank.live.server.certificate import write_certificate
 from hushrank.live.server.config import ServerConfig, rules_of, write_config
 from hushrank.live.server.new_ranker import first_ranker
+from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.agreement import KEYS as KEYS_OF_AGREEMENT
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.credentials import make_secret
+from hushrank.live.wire.protocol import DEFAULT_HOST
 from hushrank.live.wire.terms import guarantee_of
 from hushrank.locks import lock_directory
 from hushrank.privacy.none import choose_norm
@@ -72,6 +74,22 @@ def create_federation(
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+
+
+def choose_host(tls_hosts: Sequence[str]) -> str:
+    """Where a server with a certificate for these names and addresses has to listen so that clients can reach it."""
+    beyond = [host for host in tls_hosts if not is_loopback(host)]
+    if not beyond:
+        return DEFAULT_HOST
+    return "::" if all(":" in host for host in beyond) else "0.0.0.0"
+
+
+def describe_listening(config: ServerConfig) -> str:
+    """`https://0.0.0.0:8765, on every address of this machine`"""
+    scheme, host = "https" if config.tls_certificate else "http", config.host
+    reach = "this machine only" if is_loopback(host) else "that address only"
+    reach = "every address of this machine" if host in ("0.0.0.0", "::") else reach
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{config.port}, on {reach}"
 
 
 def make_tokens(directory: Path, n: int, *, days: float = DAYS) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from hushrank.live.wire.refusals import Reason, RefusedError
+from hushrank.live.wire.untrusted import parse_untrusted
 
 JSON = "application/json"
 _PIECE = 64 << 10  # bytes of an answer that are handed over at once
@@ -80,8 +81,8 @@ class Request:
             raise RefusedError(Reason.media, f"the body must be {JSON}.")
         content = await self.body(most=most, within_s=within_s)
         try:
-            said = json.loads(content)
-        except (ValueError, RecursionError) as error:
+            said = parse_untrusted(content)
+        except ValueError as error:
             raise RefusedError(Reason.bad_request, "the body is not JSON.") from error
         if not isinstance(said, dict):
             raise RefusedError(Reason.bad_request, "the body must be a JSON object.")

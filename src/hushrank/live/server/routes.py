@@ -19,6 +19,7 @@ from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.counters import as_text
+from hushrank.live.server.instances import Instances
 from hushrank.live.server.limits import RateLimit, check_weight
 from hushrank.live.server.requests import Request, Response, address_of
 from hushrank.live.server.store import hash_secret
@@ -32,6 +33,7 @@ _MOST_JSON = 1024  # bytes of a JSON body
 _WIRE = protocol.WIRE_HEADER.lower().encode()
 _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGHT_HEADER.lower().encode()
 _RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
+_INSTANCE = protocol.INSTANCE_HEADER.lower().encode()
 _BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
 _ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
@@ -113,7 +115,7 @@ class Routes:
     def __init__(self, coordinator: Coordinator, config: ServerConfig, operator_token: str) -> None:
         self.counters = coordinator.counters
         self._federation, self._body_timeout_s = coordinator, config.body_timeout_s
-        self._operator = hash_secret(operator_token)
+        self._operator, self._instances = hash_secret(operator_token), Instances()
         self._callers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         self._strangers = RateLimit(per_second=config.requests_per_second, burst=config.burst)
         each_s = config.requests_per_address
@@ -145,6 +147,7 @@ class Routes:
 
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
+        self._instances.meet(caller.id, request.header(_INSTANCE))
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
         news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
         return Response(b"", status=204) if news is None else Response(news.as_json())

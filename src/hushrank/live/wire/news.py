@@ -5,13 +5,13 @@ Keys that are not known here are passed over, so that a newer server may say mor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from hushrank.files import Json
+from hushrank.live.wire.untrusted import MOST_NUMBER
 
 
 class Outcome(StrEnum):
@@ -23,9 +23,9 @@ class Outcome(StrEnum):
 
 
 # How each statement is described to other programs (`openapi.py`), beside the statement itself.
-_MOST = 10**18 - 1  # the largest number that is read
+_MOST_S = 10**9  # Why: no round is open for thirty years
 MOST_RECEIPT = 100  # characters
-ROUND: Json = {"type": "integer", "minimum": 1, "maximum": _MOST}
+ROUND: Json = {"type": "integer", "minimum": 1, "maximum": MOST_NUMBER}
 LAST: Json = {
     "type": ["object", "null"],
     "description": "the last round that an update of this client was accepted in, and what became of it",
@@ -98,7 +98,7 @@ def parse_news(values: object) -> RoundNews:
     if known.get("finished") is True:
         return RoundNews(None, None, False, _parse_last(known))
     closes, is_asked = known.get("closes_in_s"), known.get("is_asked")
-    is_number = isinstance(closes, int | float) and not isinstance(closes, bool) and math.isfinite(closes)
+    is_number = isinstance(closes, int | float) and not isinstance(closes, bool) and -_MOST_S <= closes <= _MOST_S
     if not (closes is None or is_number) or not isinstance(is_asked, bool):
         raise ValueError("the server's news of a round lack closes_in_s or is_asked.")
     closes_in_s = None if closes is None else float(closes)
@@ -132,6 +132,6 @@ def _as_mapping(values: object) -> Mapping[str, Any]:
 
 def _whole(known: Mapping[str, Any], key: str, least: int) -> int:
     value = known.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST_NUMBER:
         raise ValueError(f"the server's answer lacks {key}, a whole number from {least} on.")
     return value

@@ -12,6 +12,11 @@ from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
 
 Json = dict[str, Any]
+_INSTANCE: Json = {
+    "type": "string",
+    "pattern": "^[0-9a-f]{16}$",
+    "description": "random, new at every start of a client: two processes with one credential are told apart by it",
+}
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$", "minLength": 43, "maxLength": 43}
 _REASONS = [str(reason) for reason in Reason if reason is not Reason.unknown]
 _BYTES: Json = {protocol.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
@@ -109,9 +114,10 @@ def _enrol() -> Json:
 
 def _round() -> Json:
     news, finished = _object(**NEWS), _object(finished={"const": True}, last=LAST)
-    said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400")
+    said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400", "409")
     wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
     said["parameters"] += [_query("after", {**ROUND, "minimum": 0}), _query("wait", wait)]
+    said["parameters"].append(_header(protocol.INSTANCE_HEADER, _INSTANCE, required=False))
     said["responses"]["204"] = {"description": "none within the wait"}
     return said
 

@@ -16,6 +16,7 @@ ROUND, RANKER, UPDATE = "/v1/round", "/v1/ranker", "/v1/rounds/{round}/{phase}"
 HEALTH, METRICS, OPENAPI = "/v1/health", "/v1/metrics", "/v1/openapi.json"
 WIRE_HEADER, AGREEMENT_HEADER, WEIGHT_HEADER = "Hushrank-Wire", "Hushrank-Agreement", "Hushrank-Weight"
 RECEIPT_HEADER = "Hushrank-Receipt"  # the newest receipt that the server gave with the news of a round
+INSTANCE_HEADER = "Hushrank-Instance"  # of a long poll: which process of this client asks; new at every start
 BODY_TYPE = "application/octet-stream"  # of an update and of a ranker
 MOST_WAIT_S = 60  # that a long poll may ask for
 

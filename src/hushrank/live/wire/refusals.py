@@ -17,6 +17,7 @@ class Reason(StrEnum):
     phase = "phase"  # 404: not a phase of this federation's rounds
     answered = "answered"  # 409: another body of this client already counts in this round
     agreement = "agreement"  # 409: the client joined under another agreement
+    clone = "clone"  # 409: a newer process of this client has taken the place of this one
     late = "late"  # 410: the round is over
     size = "size"  # 411, 413: no length, or too long
     media = "media"  # 415: a body of another type
@@ -45,6 +46,7 @@ STATUS: dict[Reason, int] = {
     Reason.slow: 408,
     Reason.answered: 409,
     Reason.agreement: 409,
+    Reason.clone: 409,
     Reason.late: 410,
     Reason.size: 413,
     Reason.media: 415,

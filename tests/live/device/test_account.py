@@ -1,0 +1,149 @@
+"""A ledger that was lost is noticed before anything is answered, and rebuilt so that nothing is spent twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_federation import ScriptedFederation, no
+from scripted_server import Request, Response, serving
+
+from hushrank.live.device import transport
+from hushrank.live.device.account import LEDGER, SET_ASIDE
+from hushrank.live.device.client import Ending, Listeners
+from hushrank.live.device.service import Device, serve_device
+from hushrank.live.device.store import STORE, Interactions
+from hushrank.live.device.transport import Stop
+from hushrank.live.wire.agreement import make_agreement
+from hushrank.live.wire.refusals import Reason
+from hushrank.privacy.ledger import LedgerError, read_ledger
+
+SOUND = make_agreement(
+    "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=6
+)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE_S", 0.01)
+
+
+def serve(federation: ScriptedFederation, device: Device, said: list[str] | None = None) -> Ending:
+    tell = said.append if said is not None else lambda _: None
+    with serving(federation) as (url, _):
+        home = device.home
+        joining = Device(home, url, "t" * 43, device.epsilon, None, device.rounds, False, device.rebuilds_ledger)
+        return serve_device(joining, Listeners(tell), Stop())
+
+
+def late_in_round_two(federation: ScriptedFederation) -> Callable[[Request], Response]:
+    """The second answer arrives, and does not count."""
+
+    def answer(request: Request) -> Response:
+        response = federation.accept(request)
+        if "/2/" not in request.path:
+            return response
+        federation.accepted_updates -= 1
+        federation.last = None
+        return no(Reason.late)
+
+    return answer
+
+
+def spend_three(home: Path, **options: float) -> ScriptedFederation:
+    """Answers to rounds 1, 2 (late) and 3; the federation is then open for more."""
+    federation = ScriptedFederation(SOUND)
+    federation.on_update = late_in_round_two(federation)
+    assert serve(federation, Device(home, epsilon=options.get("epsilon"), rounds=2)) is Ending.enough
+    federation.is_finished = False
+    assert federation.accepted_updates == 2 and len(read_ledger(home / LEDGER).entries) == 3
+    return federation
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def cut_back(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))  # 2 entries, as many as were accepted
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"round":2', b'"round":7'))
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"), [(lose, "is missing"), (cut_back, "was rolled back"), (damage, "was edited after")]
+)
+def test_a_lost_ledger_is_noticed_and_a_rebuilt_one_counts_every_answer(
+    harm: Callable[[Path], None], said: str, tmp_path: Path
+) -> None:
+    federation = spend_three(tmp_path, epsilon=10.0)
+    before = read_ledger(tmp_path / LEDGER)
+    harm(tmp_path / LEDGER)
+    n_uploads = len(federation.uploads)
+    with pytest.raises(LedgerError, match=rf"{said}.*hushrank client --rebuild-ledger"):
+        serve(federation, Device(tmp_path, rounds=1))
+    assert len(federation.uploads) == n_uploads
+    told = list[str]()
+    assert serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True), told) is Ending.enough
+    after = read_ledger(tmp_path / LEDGER)
+    assert after.budget == before.budget and after.epsilon_spent > before.epsilon_spent
+    assert [entry.round for entry in after.entries] == [1, 2, 3, 4]
+    assert any("3 answers count as given, epsilon" in line for line in told)
+    assert (tmp_path / SET_ASIDE).exists() == (harm is not lose)
+    assert serve(federation, Device(tmp_path, rounds=1)) is Ending.finished  # and it goes on
+
+
+def test_what_only_the_server_knows_counts_too(tmp_path: Path) -> None:
+    federation = spend_three(tmp_path)
+    federation.accepted_updates = 4  # the store was restored from a copy that lacks two of them
+    (tmp_path / LEDGER).unlink()
+    serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True))
+    entries = read_ledger(tmp_path / LEDGER).entries
+    assert [entry.round for entry in entries] == [1, 2, 3, None, None, 4]  # 4 accepted, 1 refused, and the new one
+
+
+def test_a_budget_that_is_spent_stays_spent(tmp_path: Path) -> None:
+    federation = spend_three(tmp_path)
+    federation.accepted_updates = 6
+    (tmp_path / LEDGER).unlink()
+    assert serve(federation, Device(tmp_path, rebuilds_ledger=True)) is Ending.budget
+
+
+def test_the_budget_is_remembered_and_not_changed_by_losing_the_ledger(tmp_path: Path) -> None:
+    federation = ScriptedFederation(SOUND)
+    federation.is_finished = True
+    assert serve(federation, Device(tmp_path, epsilon=10.0)) is Ending.finished  # and nothing was answered
+    (tmp_path / LEDGER).unlink()
+    with pytest.raises(LedgerError, match="Budgets are not changed in place"):
+        serve(federation, Device(tmp_path, epsilon=11.0))
+    assert serve(federation, Device(tmp_path)) is Ending.finished
+    assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
+
+
+def test_a_whole_ledger_is_not_rebuilt(tmp_path: Path) -> None:
+    federation, told = spend_three(tmp_path), list[str]()
+    serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True), told)
+    assert any("is whole, with 3 answers; nothing was rebuilt" in line for line in told)
+    assert len(read_ledger(tmp_path / LEDGER).entries) == 4 and not (tmp_path / SET_ASIDE).exists()
+
+
+def test_a_server_cannot_fill_the_disk_with_answers_that_nobody_gave(tmp_path: Path) -> None:
+    federation = spend_three(tmp_path)
+    federation.accepted_updates = 10**17
+    (tmp_path / LEDGER).unlink()
+    with pytest.raises(ValueError, match="which nobody gave"):
+        serve(federation, Device(tmp_path, rebuilds_ledger=True))
+
+
+def test_the_budget_of_an_older_home_is_read_from_the_first_line(tmp_path: Path) -> None:
+    federation = spend_three(tmp_path, epsilon=10.0)
+    with Interactions(tmp_path / STORE) as store, store._database.transaction() as run:
+        run("DELETE FROM budget")  # as a home of an older version
+    damage(tmp_path / LEDGER)
+    assert json.loads((tmp_path / LEDGER).read_bytes().splitlines()[0])["epsilon"] == 10.0
+    serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True))
+    assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
