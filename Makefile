@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-slow lint bench chaos docs experiments clean
+.PHONY: demo test test-slow lint bench chaos soak docs experiments clean
 
 demo: $(VENV)/.lab
 	$(BIN)/hushrank demo
@@ -26,6 +26,10 @@ bench: $(VENV)/.test
 
 chaos: $(VENV)/.test
 	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --clients 8
+	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --clients 8 --method foltr-es
+
+soak: $(VENV)/.test
+	$(BIN)/python -m benchmarks.live_load --seconds 1800 --rounds 10
 
 experiments: $(VENV)/.lab
 	$(BIN)/python -m benchmarks.quality

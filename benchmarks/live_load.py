@@ -75,8 +75,12 @@ class Server:
             time.sleep(0.05)
         raise RuntimeError("the server did not start within a minute")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self) -> None:
-        self.memory_mb = read_peak_memory(self._process.pid)
+        self.memory_mb = read_memory(self.pid)
         self._process.send_signal(signal.SIGTERM)
         _, status, used = os.wait4(self._process.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
@@ -86,13 +90,22 @@ class Server:
         self.cpu_s = used.ru_utime + used.ru_stime
 
 
-def read_peak_memory(pid: int) -> int | None:
-    """In MB, where the system tells. Why not getrusage: a child's begins at its parent's."""
+def read_memory(pid: int, field: str = "VmHWM") -> int | None:
+    """In MB, where the system tells; VmHWM: at its peak. Why not getrusage: a child's begins at its parent's."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), None)
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith(field)), None)
+
+
+async def watch_memory(pid: int, seconds: float, n: int = 20) -> list[int | None]:
+    """MB of the process, so many times until the end: it should not grow."""
+    found = []
+    for _ in range(n):
+        await asyncio.sleep(seconds / n)
+        found.append(read_memory(pid, "VmRSS"))
+    return found
 
 
 @contextmanager
@@ -105,8 +118,10 @@ def running(server: Server) -> Iterator[int]:
         server.stop()
 
 
-async def drive(server: Server, port: int, *, n_clients: int, n_connections: int, seconds: float) -> dict[str, Any]:
-    """Enrol everybody, then take part for so many seconds."""
+async def drive(
+    server: Server, port: int, *, n_clients: int, n_connections: int, seconds: float, watches: bool = True
+) -> dict[str, Any]:
+    """Enrol everybody, then take part for so many seconds; watches: the server's memory meanwhile."""
     people = [make_person() for _ in range(n_clients)]
     connections = [await connect(port) for _ in range(n_connections)]
 
@@ -121,11 +136,11 @@ async def drive(server: Server, port: int, *, n_clients: int, n_connections: int
         take_part(c, people[i::n_connections], seen, until=began + seconds, seed=i, **options)
         for i, c in enumerate(connections)
     ]
-    await asyncio.gather(*tasks)
+    memory, *_ = await asyncio.gather(watch_memory(server.pid, seconds, 20 if watches else 0), *tasks)
     wall = time.perf_counter() - began
     for connection in connections:
         connection.close()
-    return {"seen": seen, "wall_s": wall, "generator_cpu_s": time.process_time() - cpu}
+    return {"seen": seen, "wall_s": wall, "generator_cpu_s": time.process_time() - cpu, "memory_mb": memory}
 
 
 def check_store(server: Server, seen: Seen) -> int:
@@ -170,6 +185,7 @@ def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: fl
         "refused": seen.refused,
         "server_cpu_s": round(server_cpu, 2),
         "server_memory_mb": server.memory_mb,
+        "server_memory_mb_over_time": found["memory_mb"],
         "generator_cpu_s": round(found["generator_cpu_s"], 2),
     }
 
@@ -178,7 +194,7 @@ def run_rounds(directory: Path, *, n_rounds: int) -> dict[str, Any]:
     """Two clients on two connections, until the federation is finished."""
     server = Server(directory, n_clients=2, rounds=n_rounds)
     with running(server) as port:
-        found = asyncio.run(drive(server, port, n_clients=2, n_connections=2, seconds=600))
+        found = asyncio.run(drive(server, port, n_clients=2, n_connections=2, seconds=600, watches=False))
     check_store(server, found["seen"])
     lines = [json.loads(line) for line in (directory / "log").read_text().splitlines()]
     times = [line["seconds"] for line in lines if line["event"] == "round-closed"]
