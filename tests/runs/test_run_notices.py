@@ -121,3 +121,11 @@ def test_a_ranker_that_moved_to_the_same_quality_is_another_finding() -> None:
 def test_quality_that_clearly_fell_is_named(looks: list[list[float]], falls: bool) -> None:
     curves: dict[str, Array] = {"perfect": np.array(looks)}
     assert [n.name for n in notice_fall(curves)] == (["quality-fell"] if falls else [])
+
+
+def test_a_plateau_with_noise_is_hardly_ever_called_a_fall() -> None:
+    """The best of fifty noisy looks is high by chance; a collapse seen at few looks is none."""
+    noise = np.random.default_rng(7).normal(0.6, 0.02, (200, 1, 50))
+    assert sum(bool(notice_fall({"perfect": looks})) for looks in noise) <= 10
+    for looks in ([0.6, 0.3], [0.6, 0.6, 0.3], [0.3, 0.6, 0.1]):
+        assert notice_fall({"perfect": np.array([looks])})

@@ -90,9 +90,19 @@ def find_footing(runs: Sequence[RunSummary]) -> Footing | None:
     if has_same_length(runs):
         return None
     lengths = [_shortest(run) for run in runs]
-    common = min((length for length in lengths if length), default=0)
+    common = _find_shared_look(runs, min((length for length in lengths if length), default=0))
     cut = [_cut(run, common) for run in runs]
     return Footing(common, tuple(run for run, _ in cut), tuple(look for _, look in cut))
+
+
+def _find_shared_look(runs: Sequence[RunSummary], most: int) -> int:
+    """The largest number of searches up to `most` at which every run was looked at; where there is none, `most`.
+
+    Why shared: online quality rises while a ranker learns, so that even a slightly longer start would look better.
+    """
+    looked = [{found.interactions for found in run.curve if 0 < found.interactions <= most} for run in runs]
+    shared = set.intersection(*each) if (each := [looks for looks in looked if looks]) else set[int]()
+    return int(max(shared, default=most))
 
 
 def explain_budgets(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[str]:
@@ -106,7 +116,7 @@ def explain_budgets(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[s
         return [f"These runs had unequal budgets ({names}), and no curves that show them at equal numbers of searches."]
     if footing is None:
         return [
-            f"These runs had unequal budgets ({names}), but as many rounds and searches. They are compared as they are."
+            f"These runs had unequal budgets ({names}). {_explain_equal(runs, labels)} They are compared as they are."
         ]
     said = (
         f"These runs had unequal budgets ({names}). They are compared over the first "
@@ -114,6 +124,15 @@ def explain_budgets(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[s
         "the mean quality of a search up to there."
     )
     return [said, *_explain_looks(footing, labels)]
+
+
+def _explain_equal(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
+    """In what runs of one length do not differ."""
+    silent = [label for run, label in zip(runs, labels, strict=True) if read_budget(run).searches == 0]
+    if not silent:
+        return "They had as many rounds and searches."
+    learnt = f"{join_words(silent)} learnt from labels and made no searches."
+    return f"{learnt} The others had as many rounds and searches." if len(runs) - len(silent) > 1 else learnt
 
 
 def tabulate_budgets(runs: Sequence[RunSummary]) -> tuple[list[str], list[list[float | str | None]]]:
@@ -131,6 +150,11 @@ def refuse_sums(first: RunSummary, run: RunSummary) -> str:
     if has_same_length([first, run]):
         return ""
     ours, theirs = read_budget(run), read_budget(first)
+    if ours.rounds == theirs.rounds:
+        return (
+            f"One run made {format_count(ours.searches)} searches and the first {format_count(theirs.searches)} in as "
+            "many rounds: who searches more in a round learns more between two of its terms."
+        )
     lengths = (
         f"{format_count(budget.rounds)} rounds ({format_count(budget.searches)} searches)" for budget in (ours, theirs)
     )

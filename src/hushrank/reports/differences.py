@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hushrank.files import Json
-from hushrank.look.numbers import format_p, format_signed, spread_decimals
+from hushrank.look.numbers import format_count, format_p, format_signed, spread_decimals
 from hushrank.metrics.significance import Comparison, bonferroni, paired_t_test
 from hushrank.reports.budgets import find_footing, refuse_sums
 from hushrank.reports.markup import TableCell, paragraph, table
@@ -63,11 +63,24 @@ def judge_differences(runs: Sequence[RunSummary], labels: Sequence[str]) -> tupl
     compared = runs if footing is None else footing.runs
     found = [difference for metric in TESTED for difference in find_differences(compared, labels, metric=metric)]
     if footing is not None:
+        looks = dict(zip(labels, footing.looks, strict=True))
+        found = [_refuse_other_look(difference, looks[labels[0]], looks[difference.label]) for difference in found]
         found += find_differences(runs, labels, metric=ONLINE)  # which says why sums are not tested
     tested = [(difference, difference.comparison) for difference in found if difference.comparison is not None]
     adjusted = bonferroni([comparison.p for _, comparison in tested])
     judged = [Judged(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
     return judged, [difference for difference in found if difference.comparison is None]
+
+
+def _refuse_other_look(difference: Difference, first: int | None, own: int | None) -> Difference:
+    """Without a test where the two were not looked at after as many searches: the later look would win."""
+    if difference.comparison is None or not own or not first or own == first:  # 0: learnt from labels
+        return difference
+    reason = (
+        f"It was looked at after {format_count(own)} searches and the first after {format_count(first)}. Choose "
+        "eval_every so that both are looked at after the same number."
+    )
+    return replace(difference, comparison=None, reason=reason)
 
 
 def describe_differences(runs: Sequence[RunSummary], labels: Sequence[str]) -> list[Json] | None:

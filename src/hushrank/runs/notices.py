@@ -17,6 +17,8 @@ RARELY = 0.01  # share of searches with a click below which next to nothing is l
 _SURE = 0.999  # probability of the first place from which on a list is as good as fixed
 _MOST = 0.9  # share of the queries whose lists are
 _FALL = 0.02  # of nDCG@10 on validation queries: less is not worth a word
+_MANY, _WIDE = 9, 3  # looks from which on so many neighbours are averaged
+_FEW = 4  # looks below which there is no usual change
 _STEPS = 3.0  # usual changes from look to look that a fall must exceed, too
 _ERRORS = 2.0  # standard errors that a fall must exceed, too, where several trainings show it
 
@@ -100,12 +102,14 @@ def _fall(looks: Array) -> tuple[float, float] | None:
     """(best, last) mean over trainings, where the difference is more than noise."""
     if looks.shape[1] < 2 or not np.isfinite(looks).all():
         return None
-    curve = looks.mean(axis=0)
+    wide = _WIDE if looks.shape[1] >= _MANY else 1  # Why: the best of many single looks is high by chance
+    means = np.lib.stride_tricks.sliding_window_view(looks, wide, axis=1).mean(axis=2)
+    curve = means.mean(axis=0)
     best = int(np.argmax(curve))
-    falls = looks[:, best] - looks[:, -1]
+    falls = means[:, best] - means[:, -1]
     n, mean = len(falls), float(falls.mean())
     error = float(falls.std(ddof=1)) / sqrt(n) if n > 1 else 0.0
-    step = float(np.median(np.abs(np.diff(curve))))
+    step = float(np.median(np.abs(np.diff(looks.mean(axis=0))))) if looks.shape[1] >= _FEW else 0.0
     is_clear = mean > max(_FALL, _ERRORS * error, _STEPS * step)
     return (float(curve[best]), float(curve[-1])) if is_clear else None
 

@@ -81,9 +81,18 @@ def curve_rows(result: CellResult) -> Iterator[Json]:
         if round > before:
             for name, values in sorted(result.shown.items()):
                 if name != SEARCHES and np.isfinite(values[before:round]).any():
-                    mean = float(np.nanmean(values[before:round], dtype=np.float64))
-                    yield {**at, "name": _NAMES.get(name, name), "value": mean}
+                    searches = result.searches[before:round] if name == ONLINE else np.ones(round - before)
+                    if searches.any():
+                        mean = _mean_of_rounds(values[before:round], searches)
+                        yield {**at, "name": _NAMES.get(name, name), "value": mean}
         before = round
+
+
+def _mean_of_rounds(values: Array, searches: Array) -> float:
+    """Rounds count by their searches, where these differ: one without a search showed nothing."""
+    if (searches == searches[0]).all():
+        return float(np.nanmean(values, dtype=np.float64))
+    return float(np.average(values, weights=searches))
 
 
 def write_rankers(path: Path, results: list[CellResult]) -> None:

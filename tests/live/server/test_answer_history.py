@@ -170,3 +170,26 @@ def test_what_is_remembered_does_not_grow() -> None:
 def test_the_least_deadline_is_above_zero() -> None:
     with pytest.raises(ValueError, match=r"least_deadline_s is 0, must be > 0"):
         RoundRules(least_deadline_s=0)
+
+
+def test_where_nearly_all_must_answer_the_deadline_is_whole() -> None:
+    """97 quick and 3 slow clients, all needed: a quantile would abandon every second round."""
+    rounds = Rounds(RoundRules(quorum=100, deadline_s=60.0, least_deadline_s=5.0))
+    for client in range(100):
+        rounds.join(client, 0.0)
+    now, ends = 0.0, []
+    for _ in range(6):
+        for client in range(100):
+            rounds.see(client, now)
+        rounds.open(range(100), now)
+        for client in range(100):
+            at = now + (20.0 if client < 3 else 0.5)
+            if at < rounds.closes_at:
+                rounds.reserve(client, rounds.number, at)
+                rounds.confirm(client)
+        now = rounds.closes_at
+        outcome = rounds.decide(now)
+        assert outcome is not None
+        rounds.end(outcome, now)
+        ends.append(outcome)
+    assert ends == [Outcome.closed] * 6

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from asking_people import enrol_people
 from live_processes import Server, create_federation, serving
@@ -100,6 +101,27 @@ def test_a_head_may_be_so_long_and_no_longer(server: Server, place: str, n_bytes
         except ConnectionError:  # it was still sending when the server had enough
             status = b"431"
     assert status == (b"200" if n_bytes < MOST_HEAD else b"431")
+
+
+@pytest.mark.parametrize("n_params", [3, 5_000, 60_000])
+def test_a_long_body_is_no_head(tmp_path: Path, n_params: int) -> None:
+    """Sent at once and in pieces; the next request on the same connection is answered, too."""
+    create_federation(tmp_path / "f", "--features", n_params, min_clients=1)
+    with serving(tmp_path / "f") as server:
+        person = enrol_people(server.url, tmp_path / "f", 1)[0]
+        person.poll()
+        body = np.full(n_params, 1e-4, "<f4").tobytes()
+        head = f"PUT {protocol.update_path(1)} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {person.credential}\r\n"
+        head += f"hushrank-wire: 1\r\nhushrank-agreement: {person.digest}\r\nhushrank-weight: 1\r\n"
+        head += f"content-type: {protocol.BODY_TYPE}\r\ncontent-length: {len(body)}\r\n\r\n"
+        with connect(server.url) as asking:
+            for _ in range(2):
+                asking.sendall(head.encode() + body)
+                assert read_answer(asking).startswith(b"HTTP/1.1 200")
+            asking.sendall(head.encode())
+            for at in range(0, len(body), 20_000):
+                asking.sendall(body[at : at + 20_000])
+            assert read_answer(asking).startswith(b"HTTP/1.1 200")
 
 
 def test_a_few_requests_may_run_ahead_and_no_more(server: Server) -> None:

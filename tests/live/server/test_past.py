@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ def test_a_receipt_says_whether_the_file_lacks_a_round(start: str, round: int, i
     assert past.lacks(start, round, newest=8) is is_missing
     assert not Past(past.starts, 9, None).lacks(start, round, newest=8)  # all were given up
     assert past.compare((start, round), newest=8).missing == (round if is_missing else None)
+
+
+def test_only_somebody_decides() -> None:
+    """Not a disk that failed to note what is missing."""
+    behind = Past({"first": 0}, 0, 7)
+    assert not Past({"first": 0}, 0, None).decides(behind) and not Past({"first": 0}, 6, None).decides(behind)
+    assert Past({"first": 0}, 7, None).decides(behind) and not Past({"first": 0}, 7, 9).decides(behind)
 
 
 def close_rounds(people: list[Person], numbers: range) -> str:
@@ -91,7 +99,8 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
         assert people[1].ask("GET", protocol.HEALTH).reason == "behind"
         assert "the next one is 8" in run("server", "recover", home, "--skip")
         while people[0].ask("GET", protocol.HEALTH).status != 200:
-            pass
+            time.sleep(0.1)
+            people[1].ask("GET", protocol.ME)  # who asks all the time does not put the decision off
         while (news := people[0].poll(after=7)) is None:
             people[1].poll(after=7, wait=0)
         assert news["round"] == 8 and ask(people[0], receipt, after=8).status == 204
@@ -101,7 +110,8 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
     assert "the missing rounds are given up; the next one is 8" in said
     with store.open_store(home / store.FILE).begin() as connection:
         found = store.restore_rounds(connection)
-    assert {3, 7} <= found.abandoned and found.n_closed == 3
+        kept = connection.exec_driver_sql("SELECT COUNT(*) FROM updates WHERE body IS NOT NULL").scalar_one()
+    assert {3, 7} <= found.abandoned and found.n_closed == 3 and kept == 0
 
 
 def test_an_answer_to_a_lost_round_is_kept_by_its_client(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ SILENT_AFTER = 3  # rounds in a row in which a client was asked and did not answ
 ASKED_EVERY = 4  # the rounds, by number, in which silent clients are asked
 PATIENT_EVERY = 8  # the rounds, by number, that wait for all. Why a multiple of the former: everybody is asked in them
 _ENOUGH, _RECENT = 20, 100  # answering times that say something, and how many of them are remembered at least
-_QUANTILE, _SLACK = 0.95, 3.0  # of the answering times, and how many times as long a round stays open
+QUANTILE, _SLACK = 0.95, 3.0  # of the answering times, and how many times as long a round stays open
 
 
 @dataclass(slots=True)
@@ -62,4 +62,4 @@ class AnswerHistory:
     def expect_s(self) -> float | None:
         """Seconds in which those who answer will have answered; None: too little was seen."""
         times = sorted(seconds for round in self._past for seconds in round)
-        return _SLACK * times[math.ceil(_QUANTILE * len(times)) - 1] if len(times) >= _ENOUGH else None
+        return _SLACK * times[math.ceil(QUANTILE * len(times)) - 1] if len(times) >= _ENOUGH else None

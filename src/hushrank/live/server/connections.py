@@ -80,8 +80,8 @@ class ConnectionGuard:
     def end_slow(self, connections: Iterable[Any]) -> None:
         """End connections that never finish a head or never read an answer. Call it every second or so."""
         now, open_ = self.clock(), tuple(connections)
-        self._heads = {c: self._heads.get(c, now) for c in open_ if c.is_in_head}
-        unread = {c: c.transport.get_write_buffer_size() for c in open_}
+        self._heads = {c: self._heads.get(c, now) for c in open_ if c.is_in_head and not c.transport.is_closing()}
+        unread = {c: c.count_unread() for c in open_}
         self._unread = {c: self._unread.get(c, (now, n)) for c, n in unread.items() if n > 0}
         for connection, since in self._heads.items():
             if now - since > self.patience_s:
@@ -99,6 +99,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._guard = guard
         self._counted: str | None = None  # the address under which it is counted
         self._is_reading_head, self._head_bytes = True, 0
+        self._is_past_head = False  # whether a head or a body ended in the data that came last
         self._excess = Excess.malformed  # what a parser's error means
 
     @property
@@ -126,9 +127,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
+        was_reading_head, self._is_past_head = self._is_reading_head, False
         try:
             self.parser.feed_data(data)
-            self._head_bytes += len(data) if self._is_reading_head else 0
+            if was_reading_head and not self._is_past_head:  # else the data were a body, or a head of known length
+                self._head_bytes += len(data)
             if self._head_bytes > MOST_HEAD:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, Excess.head)
         except httptools.HttpParserUpgrade:
@@ -151,7 +154,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._is_reading_head, self._head_bytes = False, 0
+        self._is_reading_head, self._head_bytes, self._is_past_head = False, 0, True
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEAD:
             self._excess = Excess.head
             raise ValueError("head")
@@ -162,7 +165,14 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._is_reading_head = True
+        self._is_reading_head, self._is_past_head = True, True
+
+    def count_unread(self) -> int:
+        """Bytes of answers that wait to be read."""
+        try:
+            return int(self.transport.get_write_buffer_size())
+        except AttributeError:  # Why: asyncio's encrypted transport forgets its buffer when it is closed twice
+            return 0
 
     def end(self, excess: Excess) -> None:
         """At once, whatever is still to be written."""
@@ -171,6 +181,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: HTTPStatus, excess: Excess) -> None:
         self._guard.drop(excess)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # Why: nothing may follow this answer
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         self.transport.write(head.encode())
         self.transport.close()

@@ -73,7 +73,7 @@ class Coordinator:
         self._published: PublishedRanker | None = None
         self._in_flight: dict[tuple[str, int], asyncio.Future[None]] = {}  # {(phase, client): on the way to the disk}
         self._timer: asyncio.TimerHandle | None = None
-        self._is_busy = self._is_check_due = False
+        self._is_busy = self._is_check_due = self._is_looking = False
 
     # Life
 
@@ -155,10 +155,7 @@ class Coordinator:
     def _last(self, client: KnownClient) -> LastAnswer | None:
         if client.last_round is None:
             return None
-        is_open = client.last_round == self.rounds.number and self.rounds.state not in (
-            RoundState.idle,
-            RoundState.finished,
-        )
+        is_open = client.last_round == self.rounds.number and not self.rounds.is_over
         is_abandoned = client.last_round in self._abandoned
         outcome = Outcome.open if is_open else Outcome.abandoned if is_abandoned else Outcome.closed
         return LastAnswer(client.last_round, outcome)
@@ -189,8 +186,7 @@ class Coordinator:
 
     def published(self, round: int | None) -> PublishedRanker:
         """The ranker of the open round, or of the next one if none is open."""
-        is_over = self.rounds.state in (RoundState.idle, RoundState.finished)
-        current = self.rounds.number + is_over
+        current = self.rounds.number + self.rounds.is_over
         if round not in (None, current):
             raise RefusedError(Reason.round, "there is no ranker of this round: ask for the newest.")
         if self._published is None or self._published.round != current:
@@ -254,11 +250,9 @@ class Coordinator:
         self._unwritten[reason] += 1
 
     def read_counts(self) -> dict[str, int]:
-        """From the file, before the start: how many clients there are, and which round is next."""
+        """From the file, before the start."""
         with self._engine.begin() as connection:
-            found = read_snapshot(connection)
-        n_clients = sum(not member.has_left for member in found.members)
-        return {"clients": n_clients, "round": found.rounds.number + (not found.rounds.is_open)}
+            return read_snapshot(connection).counts
 
     def describe_now(self) -> str:
         """The open round, for a person who watches; may be called from another thread."""
@@ -307,7 +301,7 @@ class Coordinator:
         if self.is_stopping or self.is_in_trouble or self._is_busy:
             return
         if self.is_behind:
-            self._timer = self._loop.call_later(_LOOK_AGAIN_S, self._look_for_decision)
+            self._look_soon()
             return
         now = self._clock()
         if (outcome := self.rounds.decide(now)) is not None:
@@ -405,9 +399,16 @@ class Coordinator:
             self._check_soon()
         self.past.refuse_if_behind()
 
+    def _look_soon(self) -> None:
+        """Once at a time. Why no timer that is set anew: whoever asks often would put it off for ever."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._loop.call_later(_LOOK_AGAIN_S, self._look_for_decision)
+
     def _look_for_decision(self) -> None:
         def finish(done: asyncio.Future[tuple[Past, Snapshot]]) -> None:
-            if done.exception() is None and done.result()[0].missing is None:
+            self._is_looking = False
+            if done.exception() is None and done.result()[0].decides(self.past):
                 self.past, found = done.result()
                 self._restore(found)
                 self._tell("decided", round=self.rounds.number + 1)

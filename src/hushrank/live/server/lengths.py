@@ -12,8 +12,9 @@ import numpy as np
 import sqlalchemy as sa
 
 from hushrank.live.server.new_ranker import Body
-from hushrank.live.server.schema import LENGTHS
+from hushrank.live.server.schema import LENGTHS, ROUNDS
 from hushrank.live.wire.agreement import Agreement
+from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.terms import exchange_of
 from hushrank.types import Array
 
@@ -21,6 +22,7 @@ _KEPT = 100  # rounds
 _USUAL = 20  # rounds whose steps say what is usual
 _FEWEST = 5  # of them, before anything can be called unusual
 _JUMP = 5.0  # times the usual step
+_MOST_HELD = 3  # rounds in a row
 
 
 class RoundLengths(NamedTuple):
@@ -58,7 +60,16 @@ def is_jump(connection: sa.Connection, lengths: RoundLengths | None) -> bool:
     """Whether the ranker would move much further than it usually does."""
     newest = sa.select(LENGTHS.c.step).order_by(LENGTHS.c.round.desc()).limit(_USUAL)
     usual = connection.execute(newest).scalars().all()
-    return lengths is not None and len(usual) >= _FEWEST and lengths.step > _JUMP * float(np.median(usual))
+    if lengths is None or len(usual) < _FEWEST or not (middle := float(np.median(usual))) > 0:
+        return False
+    return lengths.step > _JUMP * middle and not _were_held(connection)
+
+
+def _were_held(connection: sa.Connection) -> bool:
+    """Whether the newest rounds were abandoned, too: a federation must not stand still for ever."""
+    over = sa.select(ROUNDS.c.state).where(ROUNDS.c.state != Outcome.open).order_by(ROUNDS.c.number.desc())
+    newest = connection.execute(over.limit(_MOST_HELD)).scalars().all()
+    return len(newest) == _MOST_HELD and all(state == Outcome.abandoned for state in newest)
 
 
 def keep_lengths(connection: sa.Connection, round: int, lengths: RoundLengths) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from hushrank.live.server.schema import ASKED, MISSING, ROUNDS, STARTS
+from hushrank.live.server.schema import ASKED, MISSING, ROUNDS, STARTS, UPDATES
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -49,6 +49,10 @@ class Past:
         if found is None or not self.lacks(*found, newest=newest):
             return self
         return replace(self, missing=max(found[1], self.missing or 0))
+
+    def decides(self, before: Past) -> bool:
+        """Whether somebody has given up what was missing before. Why not its absence: it may not have been written."""
+        return self.missing is None and self.skipped >= (before.missing or 0)
 
     def refuse_if_behind(self) -> None:
         """Nothing goes on until somebody has decided."""
@@ -103,14 +107,16 @@ def note_missing(connection: sa.Connection, round: int) -> None:
 def skip_missing(connection: sa.Connection) -> int:
     """Give the missing rounds up: the next one is numbered after the highest that a client has seen.
 
-    An open round is abandoned. The ranker stays the one of the file.
+    An open round is abandoned, and its updates are wiped. The ranker stays the one of the file.
     """
     past, now = read_past(connection), time.time()
     if past.missing is None:
         raise ValueError("no client has shown a round that this federation's file lacks: there is nothing to decide.")
+    open_rounds = connection.execute(sa.select(ROUNDS.c.number).where(ROUNDS.c.state == Outcome.open)).scalars().all()
     abandoned = {"state": Outcome.abandoned, "closed_at": now, "n_accepted": 0}
     connection.execute(sa.update(ROUNDS).where(ROUNDS.c.state == Outcome.open).values(abandoned))
     connection.execute(sa.delete(ASKED))
+    connection.execute(sa.update(UPDATES).where(UPDATES.c.round.in_(open_rounds)).values(body=None))
     newest = connection.execute(sa.select(sa.func.max(ROUNDS.c.number))).scalar_one() or 0
     if newest < past.missing:
         connection.execute(sa.insert(ROUNDS).values(number=past.missing, opened_at=now, n_asked=0, **abandoned))

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hushrank.live.server.answer_history import ASKED_EVERY, PATIENT_EVERY, AnswerHistory
+from hushrank.live.server.answer_history import ASKED_EVERY, PATIENT_EVERY, QUANTILE, AnswerHistory
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -94,6 +94,11 @@ class Rounds:
         """Whether answers may come."""
         return self.state in (RoundState.open, RoundState.collecting)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the newest round has ended, or none was ever opened."""
+        return self.state in (RoundState.idle, RoundState.finished)
+
     def join(self, client: int, now: float) -> None:
         """Enrolled. A round that is open goes on without it."""
         self.members[client] = now
@@ -151,9 +156,10 @@ class Rounds:
         return is_lost or (self.number + 1) % PATIENT_EVERY == 0
 
     def _usual_deadline(self) -> float:
-        expected = self.history.expect_s()
-        longest = self.rules.deadline_s
-        return longest if expected is None else min(max(expected, self.rules.least_deadline_s), longest)
+        expected, longest = self.history.expect_s(), self.rules.deadline_s
+        if expected is None or self.rules.quorum > QUANTILE * len(self.asked - self.excused):
+            return longest  # Why: where nearly all must answer, the slowest count, whom a quantile does not see
+        return min(max(expected, self.rules.least_deadline_s), longest)
 
     def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
         """The newest round was found open on the disk: it goes on, with its whole time, and waits for all."""

@@ -18,6 +18,12 @@ class Snapshot(NamedTuple):
     members: list[store.Member]
     ranker: tuple[Array, NamedArrays]  # the newest one
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many clients there are, and which round is next."""
+        n_clients = sum(not member.has_left for member in self.members)
+        return {"clients": n_clients, "round": self.rounds.number + (not self.rounds.is_open)}
+
 
 def read_snapshot(connection: sa.Connection) -> Snapshot:
     rounds, members = store.restore_rounds(connection), store.read_members(connection)
