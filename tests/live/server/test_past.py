@@ -68,19 +68,26 @@ def ask(person: Person, receipt: str, after: int = 0) -> Any:
     return person.ask("GET", f"{protocol.ROUND}?after={after}&wait=0", Hushrank_Receipt=receipt)
 
 
-def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(tmp_path: Path) -> None:
-    home = tmp_path / "f"
+def restore_old_file(home: Path, *, copied: int, newest: int) -> tuple[list[Person], str]:
+    """A federation after `newest` rounds whose file is that of `copied`; its two clients, and their receipt."""
     create_federation(home, "--features", 3, min_clients=2)
     with serving(home) as server:
         people = enrol_people(server.url, home, 2)
-        close_rounds(people, range(1, 3))
-    shutil.copytree(home, tmp_path / "backup")
+        close_rounds(people, range(1, copied + 1))
+    backup = home.with_name("backup")
+    shutil.copytree(home, backup)
     with serving(home) as server:
         people = [Person(server.url, person.digest, person.credential) for person in people]
-        receipt = close_rounds(people, range(3, 8))
-        assert ask(people[0], receipt, after=7).status in (200, 204)  # nothing is wrong yet
+        receipt = close_rounds(people, range(copied + 1, newest + 1))
+        assert ask(people[0], receipt, after=newest).status in (200, 204)  # nothing is wrong yet
     shutil.rmtree(home)
-    (tmp_path / "backup").rename(home)
+    backup.rename(home)
+    return people, receipt
+
+
+def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(tmp_path: Path) -> None:
+    home = tmp_path / "f"
+    people, receipt = restore_old_file(home, copied=2, newest=7)
     with serving(home) as server:
         people = [Person(server.url, person.digest, person.credential) for person in people]
         assert ask(people[1], "0-7-0", after=7).status == 204  # who makes a receipt up stops nobody
@@ -117,16 +124,7 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
 def test_an_answer_to_a_lost_round_is_kept_by_its_client(tmp_path: Path) -> None:
     """A newer copy may count it: the server must not say that there never was such a round."""
     home = tmp_path / "f"
-    create_federation(home, "--features", 3, min_clients=2)
-    with serving(home) as server:
-        people = enrol_people(server.url, home, 2)
-        close_rounds(people, range(1, 2))
-    shutil.copytree(home, tmp_path / "backup")
-    with serving(home) as server:
-        people = [Person(server.url, person.digest, person.credential) for person in people]
-        receipt = close_rounds(people, range(2, 5))
-    shutil.rmtree(home)
-    (tmp_path / "backup").rename(home)
+    people, receipt = restore_old_file(home, copied=1, newest=4)
     with serving(home) as server:
         late = Person(server.url, people[0].digest, people[0].credential)
         assert late.answer(4, dense(0.04, 0, 0), Hushrank_Receipt=receipt).reason == "behind"

@@ -53,7 +53,9 @@ class ServerConfig:
     max_norm: float = key(
         100.0, "longest update that is taken where no clipping was agreed (privacy none, paper)", check=above_zero
     )
-    hold_back: bool = key(False, "abandon a round whose step is five times as long as usual (privacy none), and say so")
+    hold_back: bool = key(
+        False, "abandon a round whose step is five times as long as usual (privacy none), at most three in a row"
+    )
     body_timeout_s: float = key(10.0, "seconds in which a request's body must have arrived", check=above_zero)
     requests_per_second: float = key(
         300.0, "of one client, on average; also of one address without a credential", check=above_zero
