@@ -35,6 +35,7 @@ _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGH
 _RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
 _INSTANCE = protocol.INSTANCE_HEADER.lower().encode()
 _BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
+_OPERATOR = "operator"
 _ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -190,6 +191,7 @@ class Routes:
         self._meet_stranger(request)
         if not hmac.compare_digest(hash_secret(request.secret() or ""), self._operator):
             raise RefusedError(Reason.credential, "metrics are for the operator: send the token of the file keys.")
+        request.recognise(_OPERATOR)
         text = as_text(self.counters, self._federation.gauges(), self._federation.rounds.state)
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -250,6 +252,7 @@ class Routes:
         except RefusedError:
             self._meet_stranger(request)
             raise
+        request.recognise(caller.id)
         self._callers.check(caller.id, self._federation.now())
         return caller
 
