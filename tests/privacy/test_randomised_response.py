@@ -86,7 +86,7 @@ def test_the_chances_of_any_answer_differ_by_at_most_the_bound() -> None:
 def test_interactions_and_rounds_add_up() -> None:
     assert total_epsilon(4.5, n_interactions=4, rounds=250) == 4.5 * 1000
     sent = privatise_reward(raw_reward([1.0, 0.5], [0.25, 0.5]), VALUES, p=0.9, draws=words(2, 2, 2))
-    assert "epsilon 4.5," in sent.guarantee and "in this message: 4, together epsilon 18;" in sent.guarantee
+    assert "epsilon 4.5 if another takes its place (replace-one)" in sent.guarantee and "in this message: 4, together epsilon 18;" in sent.guarantee
     assert "including the server" in sent.guarantee and "every further round adds as much" in sent.guarantee
 
 

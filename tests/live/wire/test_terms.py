@@ -63,7 +63,7 @@ def test_an_evolution_strategy_pays_for_every_interaction() -> None:
 
 def test_published_noise_costs_what_it_costs() -> None:
     agreement = make(privacy="paper", epsilon=1.2, n_clients=20)
-    assert exchange_of(agreement).protection == PaperNoise(1.2, 3.0, 20)
+    assert exchange_of(agreement).protection == PaperNoise(1.2, 3.0, 20, weighs_alike=True)
     assert price_of(agreement) == PaperNoise(1.2, 3.0, 20).spend(46)
     assert "as published, epsilon 1.2" in guarantee_of(agreement)
 
