@@ -71,7 +71,10 @@ def test_adjacency_sampling_and_accountant_are_said() -> None:
     plain = answer(*words)
     replaced = answer(*words, "--adjacency", "replace-one", "--accountant", "rdp")
     assert plain["adjacency"] == "zero-out" and plain["accountant"] == "pld"
-    assert replaced["epsilon"] > 2 * plain["epsilon"] and "one client is replaced by another (replace-one)" in replaced["guarantee"]
+    assert (
+        replaced["epsilon"] > 2 * plain["epsilon"]
+        and "one client is replaced by another (replace-one)" in replaced["guarantee"]
+    )
     sampled = answer(*words, "--sampling", "0.1")
     assert sampled["epsilon"] < plain["epsilon"] / 5 and sampled["sampling"] == 0.1
     assert "not against the server" in plain["guarantee"]

@@ -217,7 +217,10 @@ def test_an_account_says_in_words_how_much_of_what_against_whom_and_for_how_long
     assert 0.99 < found["epsilon"] <= 1.0 and found["adjacency"] == "zero-out"
     words = found["guarantee"]
     assert "one client, that is of all its searches and clicks together, over all 50 rounds" in words
-    assert "delta 1e-05" in words and "if one client's data is replaced by none, while it stays and answers (zero-out)" in words
+    assert (
+        "delta 1e-05" in words
+        and "if one client's data is replaced by none, while it stays and answers (zero-out)" in words
+    )
     assert "not against the server" in words
     sampled = make_account(Training("laplace", 50.0, 2, sampling=0.1), delta=None)
     words = sampled.as_json(placement="clients", n_honest=90)["guarantee"]

@@ -64,7 +64,9 @@ def test_a_client_whose_budget_is_used_up_stops_and_says_so(path: Path) -> None:
     for round in range(left):
         assert reserve_round(path, round=round).epsilon_spent <= 1.0
     before = path.read_bytes()
-    with pytest.raises(BudgetSpentError, match=rf"used up: epsilon \S+ of 1 was spent in {left} rounds against readers"):
+    with pytest.raises(
+        BudgetSpentError, match=rf"used up: epsilon \S+ of 1 was spent in {left} rounds against readers"
+    ):
         reserve_round(path, round=left)
     assert path.read_bytes() == before and count_rounds_left(read_ledger(path)) == 0
 
@@ -186,7 +188,10 @@ def test_an_older_ledger_opens_for_the_relation_of_today_and_says_what_it_means(
     assert WIDE.adjacency == "zero-out" and ledger.budget == older and path.read_bytes() == before
     found = describe_ledger(ledger)
     assert found["adjacency"] == "add-remove" and "(zero-out); add-remove was written by an earlier" in found["bounds"]
-    for other in (replace(WIDE, epsilon=999.0), replace(WIDE, price=Spend("gaussian", 1 / 15), adjacency="replace-one")):
+    for other in (
+        replace(WIDE, epsilon=999.0),
+        replace(WIDE, price=Spend("gaussian", 1 / 15), adjacency="replace-one"),
+    ):
         with pytest.raises(LedgerError, match="Budgets are not changed in place"):
             open_ledger(path, other)
 

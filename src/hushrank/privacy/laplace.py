@@ -160,8 +160,9 @@ class PaperNoise(UpdateProtection):
             f"as published, epsilon {self.epsilon:g} of one round with Delta {self.sensitivity:g}; in truth: weights "
             f"are clipped in L2, but Laplace noise needs L1, so epsilon of one round is up to {pure:.4g} with "
             f"{n_params} parameters if one client's weights are replaced by any others (replace-one); it holds for the "
-            f"sum only, only if all {self.n_clients} clients take part{weights}, and only against those who never see a "
-            "single upload, most of whose coordinates carry next to no noise; every further round spends as much again"
+            f"sum only, only if all {self.n_clients} clients take part{weights}, and only against those who never see "
+            "a single upload, most of whose coordinates carry next to no noise; every further round spends as much "
+            "again"
         )
 
 
