@@ -187,7 +187,7 @@ def test_an_older_ledger_opens_for_the_relation_of_today_and_says_what_it_means(
     ledger = open_ledger(path, WIDE)
     assert WIDE.adjacency == "zero-out" and ledger.budget == older and path.read_bytes() == before
     found = describe_ledger(ledger)
-    assert found["adjacency"] == "add-remove" and "(zero-out); add-remove was written by an earlier" in found["bounds"]
+    assert found["adjacency"] == "add-remove" and "(zero-out); add-remove was written by an earlier" in found["holds"]
     for other in (
         replace(WIDE, epsilon=999.0),
         replace(WIDE, price=Spend("gaussian", 1 / 15), adjacency="replace-one"),
@@ -204,10 +204,10 @@ def test_a_newer_ledger_is_of_one_relation(path: Path) -> None:
 
 def test_an_account_says_against_whom_it_counts(path: Path, tmp_path: Path) -> None:
     spend_rounds(path, 1)
-    assert describe_ledger(read_ledger(path))["bounds"].startswith("what changes against readers of rankers, not the")
+    assert describe_ledger(read_ledger(path))["holds"].startswith("against readers of rankers, not the")
     responses = Budget("f", "c", epsilon=9.0, delta=None, price=Spend("pure", 0.5), adjacency="replace-one")
     found = describe_ledger(open_ledger(tmp_path / "other.jsonl", responses))
-    assert found["bounds"].startswith("what changes against everybody, the server included, if one client is replaced")
+    assert found["holds"].startswith("against everybody, the server included, if one client is replaced")
 
 
 def test_two_lines_that_became_one_are_damage_and_no_cut_off_line(path: Path) -> None:

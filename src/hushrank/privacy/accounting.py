@@ -180,6 +180,8 @@ def _describe_relation(training: Training) -> str:
         return "Whether the client takes part, and when it is silent, is not hidden. "
     if training.adjacency == Adjacency.add_remove and training.scheme == Scheme.fixed:
         return "In a cohort of fixed size another client takes its place, so that a sum moves by twice the clip norm. "
+    if training.adjacency == Adjacency.add_remove:
+        return "It holds only where each client is drawn independently, or everybody takes part in every round. "
     return ""
 
 

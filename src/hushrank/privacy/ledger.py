@@ -128,13 +128,13 @@ def _is_same(written: Budget, budget: Budget) -> bool:
 
 
 def describe_relation(budget: Budget) -> str:
-    """What an epsilon of this ledger bounds, and against whom."""
+    """Against whom an epsilon of this ledger holds, and for which two federations."""
     against = f"against {budget.price.against}"
     if budget.adjacency != Adjacency.add_remove:
-        return f"what changes {against}, if {Adjacency(budget.adjacency).words}"
+        return f"{against}, if {Adjacency(budget.adjacency).words}"
     held = Adjacency.replace_one if budget.price.mechanism == "pure" else Adjacency.zero_out
     return (
-        f"what changes {against}, if {held.words}; add-remove was written by an earlier version and does not hold in a "
+        f"{against}, if {held.words}; add-remove was written by an earlier version and does not hold in a "
         "live federation"
     )
 
@@ -233,7 +233,7 @@ def describe_ledger(ledger: Ledger) -> dict[str, Any]:
         "epsilon_spent": spent,
         "delta": budget.delta,
         "adjacency": str(budget.adjacency),
-        "bounds": describe_relation(budget),
+        "holds": describe_relation(budget),
         "entries": len(ledger.entries),
         "rounds_left": count_rounds_left(ledger),
         "chain": "intact, last line cut off and counted as spent" if ledger.is_torn else "intact",
