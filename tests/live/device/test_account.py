@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,14 @@ from scripted_federation import ScriptedFederation, no
 from scripted_server import Request, Response, serving
 
 from hushrank.live.device import transport
-from hushrank.live.device.account import LEDGER, SET_ASIDE
+from hushrank.live.device.account import LEDGER, SET_ASIDE, describe_spending, open_account
 from hushrank.live.device.client import Ending, Listeners
 from hushrank.live.device.service import Device, serve_device
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
-from hushrank.privacy.ledger import LedgerError, read_ledger
+from hushrank.privacy.ledger import LedgerError, read_ledger, write_ledger
 
 SOUND = make_agreement(
     "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=6
@@ -122,6 +123,25 @@ def test_the_budget_is_remembered_and_not_changed_by_losing_the_ledger(tmp_path:
         serve(federation, Device(tmp_path, epsilon=11.0))
     assert serve(federation, Device(tmp_path)) is Ending.finished
     assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
+
+
+def test_the_ledger_of_an_older_home_goes_on(tmp_path: Path) -> None:
+    """It says add-remove, as all did; the price, and so what is left, is as it was."""
+    federation, path = spend_three(tmp_path), tmp_path / LEDGER
+    newer = read_ledger(path)
+    assert newer.budget.adjacency == "zero-out"
+    older = write_ledger(path, replace(newer.budget, adjacency="add-remove"), newer.entries)
+    serve(federation, Device(tmp_path, rounds=1))
+    after = read_ledger(path)
+    assert after.budget == older.budget and len(after.entries) == 4
+    assert "(add-remove, against readers of rankers, not the server)" in describe_spending(after)
+
+
+def test_a_seeded_federation_has_no_account(tmp_path: Path) -> None:
+    with Interactions(tmp_path / STORE) as store:
+        assert open_account(store, replace(SOUND, seed=3), "c") is None
+        with pytest.raises(ValueError, match="this federation promises no privacy: leave it out"):
+            open_account(store, replace(SOUND, seed=3), "c", epsilon=1.0)
 
 
 def test_a_whole_ledger_is_not_rebuilt(tmp_path: Path) -> None:

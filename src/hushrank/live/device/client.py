@@ -67,6 +67,7 @@ class Report:
     state: str  # sent or refused
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
+    guarantee: str  # of the answer, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
         member.store.outbox.confirm(answer.round)
     ledger = None if member.ledger is None else read_ledger(member.ledger)
     state = SENT if reason is None else REFUSED
-    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger))
+    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee))
     return reason is None
 
 
@@ -227,7 +228,8 @@ def settle_last(member: Participant, last: LastAnswer | None) -> None:
         n_lists = member.store.count_used().get(last.round, 0)
         member.store.outbox.refuse(last.round, str(Outcome.abandoned), frees=True)
         ledger = None if member.ledger is None else read_ledger(member.ledger)
-        member.report(Report(last.round, n_lists, len(answer.body), REFUSED, str(Outcome.abandoned), ledger))
+        told = (REFUSED, str(Outcome.abandoned), ledger, answer.guarantee)
+        member.report(Report(last.round, n_lists, len(answer.body), *told))
 
 
 def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | None:
