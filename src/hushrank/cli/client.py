@@ -77,10 +77,8 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and (token is not None or once or rebuild_ledger):
-        raise ValueError(
-            "--token, --once and --rebuild-ledger are for one device; pretend people have --tokens FILE and --rounds."
-        )
+    if simulate is not None and (token is not None or once):
+        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
     with stopping() as stop:
         if simulate is None:
             device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger)
@@ -88,7 +86,7 @@ def run(
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
-            pretence = replace(pretence, ca=ca, rounds=rounds)
+            pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 

@@ -7,16 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scripted_federation import ScriptedFederation, no
 from scripted_server import Request, Response, serving
 
+from hushrank.clicks.named import named_user
+from hushrank.data.load import load_dataset
 from hushrank.live.device import transport
 from hushrank.live.device.account import LEDGER, SET_ASIDE, describe_spending, open_account
 from hushrank.live.device.client import Ending, Listeners
 from hushrank.live.device.service import Device, serve_device
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop
+from hushrank.live.pretend.crowd import Pretence, pretend
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
 from hushrank.privacy.ledger import LedgerError, read_ledger, write_ledger
@@ -167,3 +171,31 @@ def test_the_budget_of_an_older_home_is_read_from_the_first_line(tmp_path: Path)
     assert json.loads((tmp_path / LEDGER).read_bytes().splitlines()[0])["epsilon"] == 10.0
     serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True))
     assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
+
+
+def test_a_ledger_is_rebuilt_from_a_server_that_has_seen_the_newest_receipt(tmp_path: Path) -> None:
+    """A server whose file was restored from an older copy would tell of fewer answers."""
+    federation = spend_three(tmp_path)
+    with Interactions(tmp_path / STORE) as store:
+        store.keep_receipt("of-round-3")
+    with serving(federation) as (url, requests):
+        serve_device(Device(tmp_path, url, is_once=True, rebuilds_ledger=True), Listeners(), Stop())
+    asked = [request.headers.get("Hushrank-Receipt") for request in requests if request.path == "/v1/me"]
+    assert asked and set(asked) == {"of-round-3"}
+
+
+def test_pretend_people_rebuild_their_ledgers_too(tmp_path: Path) -> None:
+    data = load_dataset("tiny", folds=[1])
+    agreement = replace(SOUND, n_features=data.folds[0].train.n_features)
+    federation = ScriptedFederation(agreement, np.zeros(agreement.n_features, np.float32))
+    with serving(federation) as (url, _):
+        people = Pretence(url, tmp_path, data.folds[0], named_user("perfect", n_grades=3), tokens=["t" * 43], rounds=1)
+        pretend(people, [0], stop=Stop(), show=print, greet=print, tell=print)
+        (tmp_path / "0" / LEDGER).unlink()
+        with pytest.raises(LedgerError, match="--rebuild-ledger"):
+            pretend(people, [0], stop=Stop(), show=print, greet=print, tell=print)
+        told = list[str]()
+        again = replace(people, rebuilds_ledger=True)
+        pretend(again, [0], stop=Stop(), show=print, greet=print, tell=told.append)
+    assert "was rebuilt: 1 answers count as given" in told[0]
+    assert len(read_ledger(tmp_path / "0" / LEDGER).entries) == 2

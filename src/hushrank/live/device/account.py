@@ -150,8 +150,8 @@ def _count_lines(path: Path) -> int:
 
 def _explain_loss(what: str, store: Interactions) -> LedgerError:
     return LedgerError(
-        f"{what} If there is no copy of it: hushrank client --rebuild-ledger --home {store.path.parent} makes one that "
-        "counts every answer as spent."
+        f"{what} If this home is a copy of one that goes on, delete this one. If there is no newer file: hushrank "
+        f"client --rebuild-ledger --home {store.path.parent} makes one that counts every answer as spent."
     )
 
 

@@ -148,9 +148,15 @@ class Routes:
 
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
-        self._instances.meet(caller.id, request.header(_INSTANCE))
+        instance = request.header(_INSTANCE)
+        self._instances.meet(caller.id, instance)
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
-        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        try:
+            news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        except RefusedError as refused:
+            if refused.reason is Reason.rate and self._instances.is_former(caller.id, instance):
+                refused.retry_after_s = 0  # Why: if it is still there, it is a clone, and should hear that now
+            raise
         return Response(b"", status=204) if news is None else Response(news.as_json())
 
     async def ranker(self, request: Request) -> Response:
@@ -247,6 +253,8 @@ class Routes:
         self._check_version(request)
         if (receipt := request.header(_RECEIPT)) is not None:
             self._federation.compare_past(receipt)  # Why first: who enrolled after the copy was made is not known in it
+            if not or_left:  # Why: who leaves needs no decision, and must not wait for one
+                self._federation.past.refuse_if_behind()
         try:
             caller = self._federation.identify(request.secret(), or_left=or_left)
         except RefusedError:
