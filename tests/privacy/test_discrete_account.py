@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from hushrank.privacy.accounting import Training, gaussian_epsilon, training_epsilon
-from hushrank.privacy.discrete_account import Grid, discrete_epsilon, share_distance
+from hushrank.privacy.discrete_account import NoiseGrid, discrete_epsilon, share_distance
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import SoundLaplace
 from hushrank.privacy.protection import Exposure
@@ -72,7 +73,7 @@ def test_the_claim_holds_for_several_numbers_and_rounds(steps: tuple[int, int], 
     law = gaussian_law(deviation)[REACH - 45 : REACH + 46]  # within 15 deviations
     here, there = of_two(law, law), of_two(moved(law, steps[0]), moved(law, steps[1]))
     clip_steps = math.hypot(*steps) / math.sqrt(rounds)  # the two numbers are of one round, or of one each
-    training = Training("gaussian", deviation / clip_steps, rounds, grid=Grid(clip_steps, 2 // rounds))
+    training = Training("gaussian", deviation / clip_steps, rounds, grid=NoiseGrid(clip_steps, 2 // rounds))
     assert divergence(here, there, training_epsilon(training, delta=delta)) <= delta
 
 
@@ -82,7 +83,7 @@ def test_the_claim_holds_with_sampling_in_both_directions(q: float, accountant: 
     deviation, steps, delta = 3.0, 3, 1e-4
     without = gaussian_law(deviation)
     drawn = (1 - q) * without + q * moved(without, steps)
-    training = Training("gaussian", deviation / steps, 1, sampling=q, grid=Grid(steps, 1))
+    training = Training("gaussian", deviation / steps, 1, sampling=q, grid=NoiseGrid(steps, 1))
     claimed = training_epsilon(training, delta=delta, accountant=accountant)
     assert divergence(drawn, without, claimed) <= delta and divergence(without, drawn, claimed) <= delta
 
@@ -156,7 +157,7 @@ def test_a_training_is_explained_with_what_its_grid_costs(placement: tuple[Any, 
     fine = SoundGaussian(0.1, 26.39, *placement)
     ideal = training_epsilon(Training("gaussian", 26.39, 50), delta=1e-5)
     assert ideal < fine.explain(EXPOSURE)["epsilon"] < ideal * (1 + 1e-6)
-    coarse = SoundGaussian(0.1, 26.39, *placement, least_step=step)
+    coarse = replace(fine, least_step=step)
     more = 46 * 50 / 12 / (26.39 * 0.1 / step) ** 2  # n / (12 s^2) and a little for the tails: .11 with 42 steps
     assert more < coarse.explain(EXPOSURE)["epsilon"] - ideal < 1.5 * more
 

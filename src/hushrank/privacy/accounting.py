@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hushrank.extras import require_package
-from hushrank.privacy.discrete_account import Grid, discrete_epsilon
+from hushrank.privacy.discrete_account import NoiseGrid, discrete_epsilon
 from hushrank.privacy.placement import Adjacency, Placement
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
@@ -40,7 +40,7 @@ class Training:
     sampling: float = 1.0  # probability that a client is in a round
     scheme: str = "poisson"  # how they are drawn: poisson, each sampled independently, or fixed in number
     adjacency: str = Adjacency.add_remove  # or replace-one: which two federations must look alike
-    grid: Grid | None = None  # of which noise and updates are whole numbers; None: continuous
+    grid: NoiseGrid | None = None  # of which noise and updates are whole numbers; None: continuous
 
     def __post_init__(self) -> None:
         if self.mechanism not in ("gaussian", "laplace"):

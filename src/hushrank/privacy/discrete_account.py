@@ -15,7 +15,7 @@ _KEPT_BACK = 2.0**-30  # of delta, twice; Why: epsilon hardly depends on so litt
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class NoiseGrid:
     """The whole numbers that updates and noise are."""
 
     clip_steps: float  # clip norm in steps

@@ -18,7 +18,7 @@ import numpy as np
 from hushrank.privacy.accounting import Account, Training, describe_account, make_account
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
-from hushrank.privacy.discrete_account import Grid
+from hushrank.privacy.discrete_account import NoiseGrid
 from hushrank.privacy.placement import Adjacency, Placement
 from hushrank.privacy.protection import Clipping, Exposure, NormBound, UpdateProtection
 from hushrank.privacy.quorum import Quorum
@@ -260,7 +260,7 @@ class NoisySum(UpdateProtection):
             raise ValueError("rounds is None, must be a number: epsilon is of all rounds together.")
         is_hidden = exposure.scheme == "poisson" and self.placement == Placement.server
         rate = exposure.sampling if is_hidden else 1.0
-        grid = Grid(self.clip_norm / self.step, exposure.n_params, self.n_honest or 1)
+        grid = NoiseGrid(self.clip_norm / self.step, exposure.n_params, self.n_honest or 1)
         return Training(self.mechanism, self.noise_multiplier, exposure.rounds, rate, exposure.scheme, grid=grid)
 
     def explain(self, exposure: Exposure) -> dict[str, Any]:
