@@ -2,7 +2,7 @@
 
 The whole numbers are the simulator's quick twins of `discrete.py`: same law, from the stream of a key, number i from
 its own blocks alone, so that batches change no bit. Only their coins are inexact, 64-bit uniform numbers compared with
-float64 probabilities: no event is more than about 2^-50 likelier or less likely than the formula says. Where the key
+float64 probabilities: no event is more than about 2^-45 likelier or less likely than the formula says. Where the key
 is `ENTROPY`, the exact samplers draw in their place.
 
 Why not the numbers of `streams.py`: a float32 uniform number has 2^23 values, so Gamma numbers of a small shape lose

@@ -29,7 +29,7 @@ from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
-FEWEST_STEPS = 8  # Why: of a share's noise; below, rounding it up would cost more than an eighth, and Gaussian shares
+FEWEST_STEPS = 8  # Why: of a share's noise; below, rounding it up would add more than a sixth, and Gaussian shares
 # would add up to something else than a Gaussian number
 _ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
 _SUMMED = "The clients' noise is in the sum. Not how often a client searched, nor whether it learnt anything."
