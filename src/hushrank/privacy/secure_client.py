@@ -32,6 +32,7 @@ from hushrank.privacy.secure_messages import (
     describe_survivors,
     digest_of,
     expect_phase,
+    is_well_formed,
     own_mask,
     pair_masks,
     view_of,
@@ -49,7 +50,7 @@ class ClientState:
     config: SumConfig
     client_id: int
     phase: SumPhase
-    entropy: bytes = field(repr=False)  # 32, all its secrets are derived of it
+    entropy: bytes = field(repr=False)  # 32, all its secrets are derived of it; forgotten once the values are masked
     adverts: Mapping[int, Advert] = field(default_factory=dict)  # of all on the roster, until the values are masked
     digest: bytes = b""  # 32, names this sum and its roster
     neighbours: tuple[int, ...] = ()  # that it shared its secrets with, by ascending id
@@ -75,7 +76,7 @@ def begin_client(
 def share_secrets(state: ClientState, roster: Roster, *, enrolment: Enrolment) -> tuple[ClientState, SealedShares]:
     """SumPhase 2: split the two secrets among neighbours that the client draws itself, or all on a small roster."""
     expect_phase(state.phase, SumPhase.SHARE)
-    _check_roster(state, roster)
+    _check_roster(state, roster, enrolment)
     adverts, digest = {a.client_id: a for a in roster.adverts}, digest_of(state.config, roster)
     sharing = state.config.sharing(len(adverts))
     drawn = choose_neighbours(
@@ -111,7 +112,7 @@ def mask_values(
     others = [state.adverts[i] for i in find_partners(state, delivery)]
     for other, mask in zip(others, pair_masks(_secret(state, "mask key"), others, view, n), strict=True):
         words = apply_mask(words, mask, is_added=state.client_id < other.client_id)
-    state = replace(state, phase=SumPhase.SIGN, shares=shares, sharers=delivery.sharers, adverts={})
+    state = replace(state, phase=SumPhase.SIGN, shares=shares, sharers=delivery.sharers, adverts={}, entropy=b"")
     return state, MaskedValues(state.client_id, words, sign(enrolment.secret, UPLOAD, view))
 
 
@@ -130,8 +131,7 @@ def sign_survivors(
         if not is_signed(enrolment.identities.get(i), UPLOAD, view, uploads.get(i, b"")):
             raise ValueError(f"client {i} did not sign that it has the same roster and sharers: nothing signed.")
     signature = sign(enrolment.secret, SURVIVORS, describe_survivors(view, alive))
-    forgotten = replace(state, phase=SumPhase.REVEAL, survivors=alive, entropy=b"")
-    return forgotten, SignedSurvivors(state.client_id, signature)
+    return replace(state, phase=SumPhase.REVEAL, survivors=alive), SignedSurvivors(state.client_id, signature)
 
 
 def reveal_shares(
@@ -171,7 +171,7 @@ def _split(state: ClientState, name: str, readers: Sequence[int], sharing: Neigh
     return split_secret(_secret(state, name), points, threshold=sharing.threshold, entropy=entropy)
 
 
-def _check_roster(state: ClientState, roster: Roster) -> None:
+def _check_roster(state: ClientState, roster: Roster, enrolment: Enrolment) -> None:
     ids = [advert.client_id for advert in roster.adverts]
     unsigned = [replace(a, signature=b"") for a in roster.adverts if a.client_id == state.client_id]
     if ids != sorted(set(ids)) or unsigned != [_advert_of(state)]:
@@ -181,8 +181,10 @@ def _check_roster(state: ClientState, roster: Roster) -> None:
             f"{len(ids)} clients are on the roster, must be from {state.config.least_roster}, the least agreed on, to "
             f"{state.config.n_clients}."
         )
-    if any(len(advert.signature) != SIGNATURE_BYTES for advert in roster.adverts):
-        raise ValueError(f"an advert's signature has not {SIGNATURE_BYTES} bytes.")
+    if not set(ids) <= enrolment.identities.keys():
+        raise ValueError("somebody is on the roster whose identity this client does not know: refused.")
+    if not all(is_well_formed(advert) for advert in roster.adverts):
+        raise ValueError(f"a key, commitment or signature has not {KEY_BYTES} or {SIGNATURE_BYTES} bytes.")
     keys = [key for advert in roster.adverts for key in (advert.sealing_key, advert.mask_key)]
     if len(set(keys)) != len(keys):
         raise ValueError("two keys of the roster are the same: somebody answers for somebody else.")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hushrank.privacy.fixed_point import FixedPoint
-from hushrank.privacy.masks import agree, derive, expand_mask
+from hushrank.privacy.identities import SIGNATURE_BYTES
+from hushrank.privacy.masks import KEY_BYTES, agree, derive, expand_mask
 from hushrank.privacy.neighbours import Neighbours, plan_neighbours
 from hushrank.types import Array
 
@@ -208,6 +209,12 @@ def own_mask(seed: bytes, view: bytes, n_entries: int) -> Array:
 def apply_mask(words: Array, mask: Array, *, is_added: bool) -> Array:
     """Modulo 2^32, as unsigned arrays are."""
     return words + mask if is_added else words - mask
+
+
+def is_well_formed(advert: Advert) -> bool:
+    """Whether every field has its length, so that fields can be written one after the other."""
+    keys = (advert.sealing_key, advert.mask_key, advert.commitment)
+    return all(len(key) == KEY_BYTES for key in keys) and len(advert.signature) == SIGNATURE_BYTES
 
 
 def describe_advert(config: SumConfig, advert: Advert) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushrank.privacy.fixed_point import decode_sum
-from hushrank.privacy.identities import is_signed
+from hushrank.privacy.identities import SIGNATURE_BYTES, is_signed
 from hushrank.privacy.masks import KEY_BYTES, commit, public_key
 from hushrank.privacy.secure_messages import (
     ADVERT,
@@ -30,6 +30,7 @@ from hushrank.privacy.secure_messages import (
     describe_survivors,
     digest_of,
     expect_phase,
+    is_well_formed,
     own_mask,
     pair_masks,
     view_of,
@@ -74,8 +75,8 @@ def add_advert(state: SumServer, advert: Advert) -> SumServer:
     _refuse_second(advert.client_id, state.adverts)
     if len(state.adverts) == state.config.n_clients:
         raise ValueError(f"{state.config.n_clients} clients advertised already, no more may take part.")
-    if {len(advert.sealing_key), len(advert.mask_key), len(advert.commitment)} != {KEY_BYTES}:
-        raise ValueError(f"a key or commitment has not {KEY_BYTES} bytes.")
+    if not is_well_formed(advert):
+        raise ValueError(f"a key, commitment or signature has not {KEY_BYTES} or {SIGNATURE_BYTES} bytes.")
     _check_signature(state, advert.client_id, ADVERT, describe_advert(state.config, advert), advert.signature)
     return replace(state, adverts={**state.adverts, advert.client_id: advert})
 

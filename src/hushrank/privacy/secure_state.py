@@ -24,7 +24,6 @@ from hushrank.privacy.secure_messages import Advert, SumConfig, SumPhase
 
 STATE, STEPS = "state.json", "steps.json"
 _FORMAT = 1
-_OVER = "over"  # what stands for the state of a session that has ended
 
 
 def encode_state(state: ClientState) -> bytes:
@@ -38,9 +37,7 @@ def decode_state(content: bytes) -> ClientState:
     found: Json = json.loads(content)
     refuse_newer("the state of a secure sum", found["format"], _FORMAT)
     config = {**found["config"], "session": bytes.fromhex(found["config"]["session"])}
-    adverts = [
-        Advert(**{k: bytes.fromhex(v) if isinstance(v, str) else v for k, v in a.items()}) for a in found["adverts"]
-    ]
+    adverts = [_read_advert(advert) for advert in found["adverts"]]
     return ClientState(
         config=SumConfig(**config),
         client_id=found["client_id"],
@@ -53,6 +50,11 @@ def decode_state(content: bytes) -> ClientState:
         survivors=tuple(found["survivors"]),
         shares={int(i): (bytes.fromhex(b), bytes.fromhex(k)) for i, (b, k) in found["shares"].items()},
     )
+
+
+def _read_advert(found: Json) -> Advert:
+    names = ("sealing_key", "mask_key", "commitment", "signature")
+    return Advert(found["client_id"], *(bytes.fromhex(found[name]) for name in names))
 
 
 def _to_json(value: object) -> object:
@@ -71,8 +73,6 @@ def keep_state(folder: Path, state: ClientState) -> None:
         raise ValueError("this client has taken this step of the sum already, or none before it: nothing may be sent.")
     content = encode_state(state)
     step = {"phase": int(state.phase), "state": hashlib.sha256(content).hexdigest()}
-    if state.phase is SumPhase.DONE:
-        step["state"] = _OVER
     write_json(folder / STEPS, {"format": _FORMAT, "sessions": {**known, session: step}})  # Why first: see load_state
     write_bytes(folder / STATE, content)
 
