@@ -40,8 +40,8 @@ from hushrank.privacy.secure_messages import (
     pair_masks,
     view_of,
 )
-from hushrank.privacy.secure_sum import enrol_clients
 from hushrank.privacy.secure_state import STATE, decode_state
+from hushrank.privacy.secure_sum import enrol_clients
 from hushrank.privacy.shamir import join_shares
 from hushrank.types import Array
 
