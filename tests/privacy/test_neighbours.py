@@ -119,3 +119,26 @@ def test_a_sum_over_neighbours_is_the_sum(large_sum: tuple[Any, dict[int, Any], 
     found, values, _ = large_sum
     assert set(values) - set(found.client_ids) == {0, 77}
     np.testing.assert_allclose(found.total, sum(values[i] for i in found.client_ids), atol=1e-6)
+
+
+def peel(kept: set[int], draws: dict[int, set[int]], colluding: set[int], needed: int) -> set[int]:
+    """The clients of `kept` whose own masks a server could remove without leaving any other honest client in the sum."""
+    while gone := {i for i in kept if len(draws[i] & (kept | colluding)) < needed}:
+        kept = kept - gone
+    return kept
+
+
+def test_a_server_that_sees_every_draw_cannot_keep_a_small_group_alone() -> None:
+    found = plan_neighbours(1000, n_colluding=333, n_silent=100, least_honest=250)
+    assert found
+    colluding, honest = set(range(333)), set(range(333, 1000))
+    draws = {
+        i: set(choose_neighbours(hashlib.sha256(b"peel %d" % i).digest(), set(range(1000)) - {i}, found.degree))
+        for i in honest
+    }
+    assert peel(honest, draws, colluding, found.threshold - 1) == honest  # with everybody in it, a sum comes out
+    for victim in (333, 500, 999):
+        alike = sorted(honest, key=lambda i: (i != victim, -len(draws[i] & draws[victim])))
+        drawn = sorted(honest, key=lambda i: (i != victim, i not in draws[victim]))
+        for group in (alike[:249], drawn[:249]):
+            assert not peel(set(group), draws, colluding, found.threshold - 1)
