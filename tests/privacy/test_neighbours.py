@@ -122,7 +122,7 @@ def test_a_sum_over_neighbours_is_the_sum(large_sum: tuple[Any, dict[int, Any], 
 
 
 def peel(kept: set[int], draws: dict[int, set[int]], colluding: set[int], needed: int) -> set[int]:
-    """The clients of `kept` whose own masks a server could remove without leaving any other honest client in the sum."""
+    """The clients of `kept` whose own masks a server can remove with no other honest client in the sum."""
     while gone := {i for i in kept if len(draws[i] & (kept | colluding)) < needed}:
         kept = kept - gone
     return kept
