@@ -8,7 +8,8 @@ validation queries for each epsilon at 100 and at 1,000 clients; larger federati
 made at the nearest noise per client that is not smaller. Test queries are looked at once, with other seeds. The cost is
 that of the noise: against the same training without it. Beside it stand the best training without noise, the published
 mechanism with the noise that the same composed epsilon takes, and FPDGD unprotected. Differences are tested fold by
-fold and seed by seed. Killed, it continues.
+fold and seed by seed. Killed, it continues. `--chosen FILE` takes the settings that an earlier study chose on
+validation queries, in place of choosing them again.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Task:
         path = self.out / f"{self.name}-{self.n_clients}-{self.repeats}-seed{self.seed}.json"
         if path.is_file():
             return dict(json.loads(path.read_text()))
-        same = {"data": self.data, "clicks": list(USERS), "rounds": ROUNDS, "eval_every": ROUNDS, "seed": self.seed}
+        same: dict[str, Any] = {"data": self.data, "clicks": list(USERS), "seed": self.seed}
+        same |= {"rounds": ROUNDS, "eval_every": ROUNDS}
         size = {"n_clients": self.n_clients, "repeats": self.repeats}
         recipe = change_recipe(NAMED["fpdgd"], {**same, **size, **self.keys})
         results, _ = simulate(resolve(recipe), Options(device=device, workers=workers))
@@ -96,6 +98,18 @@ class Lab:
         out.mkdir(parents=True, exist_ok=True)
         self.pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
+    def run(self, task: Task) -> Found:
+        """One training after another: on the GPU, if there is one, or on all processors."""
+        return task.run("gpu" if self.gpu else "cpu", None)
+
+    def start(self, task: Task) -> Future[Found]:
+        """On the GPU it is done when this returns."""
+        if not self.gpu:
+            return self.pool.submit(task.run)
+        done: Future[Found] = Future()
+        done.set_result(self.run(task))
+        return done
+
     def task(self, name: str, keys: dict[str, Any], *, n_clients: int, repeats: int, seed: int) -> Task:
         return Task(name, self.data, self.out, n_clients, repeats, seed, keys)
 
@@ -116,24 +130,34 @@ class Lab:
         """Each epsilon with its setting, on seeds that chose nothing."""
         size = {"n_clients": n_clients, "repeats": SEEDS[n_clients], "seed": REPORTING}
         tasks = [self.sound(epsilon, setting, **size) for epsilon, setting in dict.fromkeys(wanted)]
-        if self.gpu and n_clients > 100:
-            made = [task.run("gpu", None) for task in tasks]
-        else:
-            made = [future.result() for future in [self.pool.submit(task.run) for task in tasks]]
+        made = [future.result() for future in [self.start(task) for task in tasks]]
         found = dict(zip(dict.fromkeys(wanted), made, strict=True))
         return [found[case] for case in wanted]
 
     def start_choosing(self, n_clients: int, epsilon: float) -> dict[Setting, Future[Found]]:
-        return {
-            s: self.pool.submit(self.sound(epsilon, s, n_clients=n_clients, repeats=2, seed=CHOOSING).run)
-            for s in SETTINGS
-        }
+        return {s: self.start(self.sound(epsilon, s, n_clients=n_clients, repeats=2, seed=CHOOSING)) for s in SETTINGS}
 
 
 def choose(started: Mapping[Setting, Future[Found]]) -> Setting:
     """The setting with the highest validation nDCG@10 over users and folds."""
     scores = {setting: fmean(fmean(v["vali"]) for v in future.result().values()) for setting, future in started.items()}
     return max(scores, key=lambda setting: scores[setting])
+
+
+def choose_all(lab: Lab) -> dict[tuple[int, float], Setting]:
+    """{(clients, epsilon): setting} for the sizes at which settings are chosen."""
+    started = {(n, e): lab.start_choosing(n, e) for n in (1000, 100) for e in reversed(NOISE)}
+    return {case: choose(futures) for case, futures in started.items()}
+
+
+def read_chosen(path: Path) -> dict[tuple[int, float], Setting]:
+    rows = [row for row in json.loads(path.read_text())["rows"] if row["mode"] == "sound"]
+    return {
+        (row["n_clients"], row["epsilon"] or math.inf): Setting(
+            row["clip_norm"], row["server_rate"], fades=row["server_fade"]
+        )
+        for row in rows
+    }
 
 
 def like(n_clients: int, epsilon: float) -> float:
@@ -148,14 +172,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/private"))
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--chosen", type=Path, help="private_training.json of an earlier study")
     arguments = parser.parse_args()
     lab = Lab(arguments.data, arguments.out, gpu=arguments.gpu, jobs=arguments.jobs)
-    started = {(n, e): lab.start_choosing(n, e) for n in (1000, 100) for e in reversed(NOISE)}
+    settings = choose_all(lab) if arguments.chosen is None else read_chosen(arguments.chosen)
     others = start_published(lab)
     rows: list[dict[str, Any]] = []
     for n in (10_000, 1000, *((100_000,) if arguments.gpu else ()), 100):
-        best = choose(started[min(n, 1000), math.inf])
-        chosen = {e: choose(started[(n, e) if n <= 1000 else (1000, like(n, e))]) for e in reversed(NOISE)}
+        best = settings[min(n, 1000), math.inf]
+        chosen = {e: settings[(n, e) if n <= 1000 else (1000, like(n, e))] for e in reversed(NOISE)}
         wanted = [((e, setting), (math.inf, setting), (math.inf, best)) for e, setting in chosen.items()]
         found = iter(lab.report([case for cases in wanted for case in cases], n))
         for epsilon, setting in chosen.items():
@@ -178,13 +203,13 @@ def start_published(lab: Lab) -> list[Any]:
     size = {"n_clients": 1000, "repeats": 5, "seed": REPORTING}
     same = {"interactions": SEARCHES}
     started.append(
-        ({"mode": "none", "epsilon": None}, lab.pool.submit(lab.task("open", same, **size).run)),
+        ({"mode": "none", "epsilon": None}, lab.start(lab.task("open", same, **size))),
     )
     for epsilon in (1.0, 4.5, 50.0, 500.0):
         stated = stated_epsilon(epsilon)
         keys = {**same, "privacy": "paper", "epsilon": stated, "sensitivity": 3.0}
         about = {"mode": "paper", "epsilon": epsilon, "stated_epsilon_of_a_round": round(stated, 5)}
-        started.append((about, lab.pool.submit(lab.task(f"paper-{epsilon:g}", keys, **size).run)))
+        started.append((about, lab.start(lab.task(f"paper-{epsilon:g}", keys, **size))))
 
     def rows_of(about: dict[str, Any], future: Future[Found]) -> list[dict[str, Any]]:
         found = future.result()
