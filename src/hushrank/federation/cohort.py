@@ -13,6 +13,7 @@ from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
 
 SAMPLINGS = ("fixed", "poisson")
+_NOBODY = -1  # no client's id
 _NEVER = 1e-12  # Why: a larger cohort than a program has room for is then less likely than a broken processor
 
 
@@ -91,15 +92,26 @@ def sample_cohort(population: Population, key: Array, round: int) -> list[Client
 
 def sample_ids(population: Population, key: Array, round: int) -> Array:
     """[n] ids in ascending order: the clients with the smallest draws, or with poisson those whose draw is small."""
-    ids = np.arange(population.n_clients)
-    if population.cohort_size == population.n_clients:
-        return ids
-    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
+    ids = np.flatnonzero(cohort_mask(population, key, round))
     if population.is_poisson:
-        drawn = ids[draws < population.threshold]
-        check_drawn(population, len(drawn))
-        return drawn
-    return np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+        check_drawn(population, len(ids))
+    return ids
+
+
+def cohort_mask(population: Population, key: Array, round: int, *, absent: int = _NOBODY) -> Array:
+    """[..., n_clients] who is in a round, for one key or many [..., 2]. absent: who is not there to be drawn."""
+    ids, shape = np.arange(population.n_clients), (*key.shape[:-1], population.n_clients)
+    if population.cohort_size == population.n_clients:
+        return np.broadcast_to(ids != absent, shape)
+    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round)[..., None, :], ids), 1)[..., 0]
+    if population.is_poisson:
+        return np.asarray((draws < population.threshold) & (ids != absent))
+    order = np.argsort(draws, axis=-1, kind="stable")
+    if absent != _NOBODY:
+        order = order[order != absent].reshape(*shape[:-1], -1)
+    mask = np.zeros(shape, bool)
+    np.put_along_axis(mask, order[..., : population.cohort_size], True, axis=-1)
+    return mask
 
 
 def count_lost(population: Population, quorum: Quorum, key: Array, rounds: int) -> int:

@@ -40,6 +40,14 @@ class NormBound(NamedTuple):
     most: float = math.inf  # noise included; infinite: the mechanism bounds nothing
 
 
+class Contrast(NamedTuple):
+    """One client in two federations that look alike least: what an audit lets it send."""
+
+    start: Array  # [n_params] the round's weights
+    here: Array  # [n_params] how it moves them in one, as far as it can
+    there: Array  # [n_params] how it, or what stands in its place, does in the other
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """How often a client is seen, among how many and by whom: what a promise depends on beside the mechanism."""
@@ -174,9 +182,21 @@ class UpdateProtection(Protection):
 
     __slots__ = ()
 
+    has_normal_noise: ClassVar[bool] = False  # whether what is published is told apart as two normal numbers are
+
     @abstractmethod
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """What may leave the device; key: stream(key, PRIVATISE, round, client)."""
+
+    def contrast(self, n_params: int, relation: str) -> Contrast:
+        """The pair that is told apart best; relation: which two federations must look alike."""
+        del n_params, relation
+        raise ValueError(f"privacy={self.mode} says nothing of two federations that must look alike: nothing to audit.")
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        """[...] ln p(noise - moved) - ln p(noise), p: of the noise [..., n_params] that a round's sum should carry."""
+        del noise, moved
+        raise ValueError(f"privacy={self.mode} adds no noise to a sum: nothing to audit.")
 
     def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
         """[n_params] the mean where there is a divisor; key: stream(key, SERVER_NOISE, round)."""
