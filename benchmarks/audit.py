@@ -30,7 +30,12 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     "9 of 10": {"cohort": 9},
     "half, poisson": {"cohort": 5, "sampling": "poisson"},
 }
-HONEST = {"everybody": 10, "9 of 10": 9, "half, poisson": 2}  # Why 2: fewer answer in one round of ninety, which is lost
+HONEST = {
+    "everybody": 10,
+    "9 of 10": 9,
+    "half, poisson": 2,
+}  # Why 2: fewer answer in one round of ninety, which is lost
+UNKNOWN = ("laplace", "server", "replace-one", "half, poisson")  # refused: nobody has analysed it
 GAUSSIAN_EPSILONS = (1.0, 2.0, 4.0)
 
 
@@ -42,9 +47,8 @@ def list_cases() -> Iterator[tuple[str, dict[str, Any]]]:
                 for sampling, drawn in SAMPLINGS.items():
                     if placement == "clients" and relation == "add-remove":
                         continue  # refused: one client decides whether a round has enough answers
-                    if mechanism == "laplace" and relation == "replace-one" and sampling == "half, poisson":
-                        if placement == "server":
-                            continue  # refused: nobody has analysed it
+                    if (mechanism, placement, relation, sampling) == UNKNOWN:
+                        continue
                     keys = {"mechanism": mechanism, "noise_at": placement, "adjacency": relation, **drawn}
                     yield sampling, keys | ({"n_honest": HONEST[sampling]} if placement == "clients" else {})
 
@@ -62,7 +66,10 @@ def audit_published(*, runs: int, confidence: float) -> Iterator[dict[str, Any]]
     yield audit_recipe(paper, Question(), options)
     yield audit_recipe(NAMED["foltr-es"], Question(), options)
     looks = audit_trial(
-        RewardTrial(RangeReward(0.0, 1.0, EPSILON), 1.0, 0.0), lambda rounds: EPSILON * rounds, delta=None, options=options
+        RewardTrial(RangeReward(0.0, 1.0, EPSILON), 1.0, 0.0),
+        lambda rounds: EPSILON * rounds,
+        delta=None,
+        options=options,
     )
     about = {"recipe": "none", "privacy": "paper", "mechanism": "laplace-reward", "noise_at": "clients"}
     yield describe_audit(looks, {**about, "sampling": "one search", "relation": "replace-one", "delta": None})

@@ -13,8 +13,9 @@ from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 # Why fixed here: an auditor who may choose them afterwards finds a bug in anything. 2 is a usual promise, four rounds
-# are the fewest in which noise can repeat more than once, and so many runs take seconds.
-CLAIM, DELTA, ROUNDS, RUNS, CONFIDENCE = 2.0, 1e-5, 4, 400_000, 0.999
+# are the fewest in which noise can repeat more than once. A pilot with seed 1 found that 400,000 runs suffice, one bug
+# narrowly; the published result has more, and another seed.
+CLAIM, DELTA, ROUNDS, RUNS, CONFIDENCE = 2.0, 1e-5, 4, 1_000_000, 0.999
 EVERYBODY = Population(10)
 CLIP_NORM = 0.1
 
@@ -83,9 +84,7 @@ def trial_of(protection: SoundGaussian, population: Population = EVERYBODY, rela
 IN_FULL = Training("gaussian", 1.0, ROUNDS)
 BUGS = (
     PlantedBug("noise halved", "half of the noise is added", lambda z: trial_of(HalvedNoise(CLIP_NORM, z)), IN_FULL),
-    PlantedBug(
-        "clip doubled", "updates may be twice as long", lambda z: trial_of(DoubledClip(CLIP_NORM, z)), IN_FULL
-    ),
+    PlantedBug("clip doubled", "updates may be twice as long", lambda z: trial_of(DoubledClip(CLIP_NORM, z)), IN_FULL),
     PlantedBug(
         "weight leaked", "an update counts once per search", lambda z: trial_of(LeakedWeight(CLIP_NORM, z)), IN_FULL
     ),
@@ -110,7 +109,7 @@ BUGS = (
 )
 
 
-def audit_bug(bug: PlantedBug, *, runs: int = RUNS, seed: int = 1) -> Look:
+def audit_bug(bug: PlantedBug, *, runs: int = RUNS, seed: int = 2) -> Look:
     """The whole training: what it claims, and what is measured."""
     noisy = fitted(bug.claimed)
 

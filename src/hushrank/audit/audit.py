@@ -20,7 +20,7 @@ CONFIDENCE = 0.999  # of a bound, unless given
 _WORK = 5 * 10**7  # numbers drawn, unless the runs are given; Why: some ten seconds
 _MOST_RUNS, _LEAST_RUNS = 10**6, 2000  # of each federation, unless given
 _AT_ONCE = 2**21  # numbers of a round that are held at once
-_HERE, _THERE, _COINS = 0, 1, 2  # the draws of an audit: runs with the canary, runs without, who is in the one run
+_HERE, _THERE, COINS = 0, 1, 2  # the draws of an audit: runs with the canary, runs without, who is in the one run
 _LOOKS = 8  # numbers of rounds that are looked at, at most
 
 
@@ -58,7 +58,7 @@ class Look:
 
 
 def audit_trial(
-    trial: Trial, claim: Callable[[int], float], *, delta: float | None, options: AuditOptions = AuditOptions()
+    trial: Trial, claim: Callable[[int], float], *, delta: float | None, options: AuditOptions
 ) -> list[Look]:
     """At some numbers of rounds, the last of all; claim: (rounds) -> epsilon. Each bound has the stated confidence."""
     looks = choose_looks(trial.rounds)
@@ -98,7 +98,7 @@ def _audit_one_run(trial: Trial, looks: Sequence[int], sure: Confidence, options
     if options.runs is not None:
         raise ValueError("runs is for --estimator runs: the other one makes a single run, with n_clients canaries.")
     key = seed_key(options.seed)
-    is_in = draw_bits(stream(key, _COINS), trial.n_canaries) % 2 == 1
+    is_in = draw_bits(stream(key, COINS), trial.n_canaries) % 2 == 1
     scores = trial.score_canaries(stream(key, _HERE), looks, is_in)
     options.report(1.0)
     return [bound_from_canaries(column, is_in, sure) for column in scores.T]

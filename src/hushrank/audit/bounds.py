@@ -22,14 +22,14 @@ _LARGEST = 50.0  # of an epsilon that is looked for: e^50 is more than anybody c
 def rate_below(counts: Array, n: int, *, failure: float) -> Array:
     """[...] the least rate that `counts` of n do not refute; too high with probability `failure` [clopper1934]."""
     counts = np.asarray(counts)
-    low = _beta().ppf(failure, np.maximum(counts, 1), n - counts + 1)
+    low = _beta_quantile(failure, np.maximum(counts, 1), n - counts + 1)
     return np.where(counts == 0, 0.0, low)
 
 
 def rate_above(counts: Array, n: int, *, failure: float) -> Array:
     """[...] the highest rate that `counts` of n do not refute; too low with probability `failure` [clopper1934]."""
     counts = np.asarray(counts)
-    high = _beta().ppf(1 - failure, counts + 1, np.maximum(n - counts, 1))
+    high = _beta_quantile(1 - failure, counts + 1, np.maximum(n - counts, 1))
     return np.where(counts == n, 1.0, high)
 
 
@@ -91,8 +91,8 @@ def guesses_epsilon(guesses: Guesses, *, delta: float, failure: float) -> float:
     return low
 
 
-def _beta() -> type:
+def _beta_quantile(chance: float, a: Array, b: Array) -> Array:
     require_package("scipy")
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    return beta  # type: ignore[no-any-return]
+    return np.asarray(betaincinv(a, b, chance))

@@ -44,27 +44,32 @@ class Confidence:
 
 
 def bound_from_runs(here: Array, there: Array, sure: Confidence, *, is_normal: bool = False) -> Bound:
-    """From the scores of runs with the canary [n] and without [n].
+    """From the scores of runs with the canary [n] and without [m].
 
     The first half of the runs chooses the event, the second half counts it: the choice does not spoil the confidence.
     Each of the two rates may be wrong with half of the failure. is_normal: also the bound for noise that is normal.
     """
-    half = len(here) // 2
-    if half < 1 or len(there) != len(here):
-        raise ValueError(f"{len(here)} and {len(there)} runs were scored, must be as many, at least 2 of each.")
-    event = choose_event(here[:half], there[:half], sure)
-    often, seldom = _rates(event, here[half:], there[half:], sure)
+    if min(len(here), len(there)) < 2:
+        raise ValueError(f"{len(here)} and {len(there)} runs were scored, must be at least 2 of each.")
+    (first_here, here), (first_there, there) = _halve(here), _halve(there)
+    event = choose_event(first_here, first_there, sure)
+    often, seldom = _rates(event, here, there, sure)
     counts = {
-        "runs": 2 * (len(here) - half),
-        "with_canary": event.count(here[half:]),
-        "without_canary": event.count(there[half:]),
+        "runs_with_canary": len(here),
+        "runs_without_canary": len(there),
+        "events_with_canary": event.count(here),
+        "events_without_canary": event.count(there),
     }
     epsilon = float(event_epsilon(often, seldom, delta=sure.delta))
     if not is_normal or sure.delta == 0:
         return Bound(epsilon, counts)
-    event = choose_event(here[:half], there[:half], sure, is_normal=True)
-    distance = float(normal_distance(*_rates(event, here[half:], there[half:], sure)))
+    event = choose_event(first_here, first_there, sure, is_normal=True)
+    distance = float(normal_distance(*_rates(event, here, there, sure)))
     return Bound(epsilon, counts, gaussian_epsilon(distance, delta=sure.delta) if distance > 0 else 0.0)
+
+
+def _halve(scores: Array) -> tuple[Array, Array]:
+    return scores[: len(scores) // 2], scores[len(scores) // 2 :]
 
 
 def choose_event(here: Array, there: Array, sure: Confidence, *, is_normal: bool = False) -> Event:
@@ -75,9 +80,10 @@ def choose_event(here: Array, there: Array, sure: Confidence, *, is_normal: bool
     tried = []
     for is_above in (True, False):
         n_here, n_there = (_count_all(scores, thresholds, is_above=is_above) for scores in (here, there))
-        counts = (n_here, n_there) if is_above else (n_there, n_here)
-        low = rate_below(counts[0], len(here), failure=sure.failure / 2)
-        high = rate_above(counts[1], len(here), failure=sure.failure / 2)
+        often, seldom = (n_here, n_there) if is_above else (n_there, n_here)
+        totals = (len(here), len(there)) if is_above else (len(there), len(here))
+        low = rate_below(often, totals[0], failure=sure.failure / 2)
+        high = rate_above(seldom, totals[1], failure=sure.failure / 2)
         found = normal_distance(low, high) if is_normal else event_epsilon(low, high, delta=sure.delta)
         tried.append((float(found.max()), Event(float(thresholds[found.argmax()]), is_above)))
     return max(tried, key=lambda each: each[0])[1]

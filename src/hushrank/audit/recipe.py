@@ -11,8 +11,9 @@ from hushrank.audit.rewards import RewardTrial
 from hushrank.audit.trial import Trial
 from hushrank.audit.updates import UpdateTrial
 from hushrank.federation.evolution import Evolution
-from hushrank.federation.exchange import Exchange, UpdateExchange
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.keys import population_of
+from hushrank.files import Json
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure
 from hushrank.recipes.guarantee import exchange_of, exposure_of
@@ -37,10 +38,10 @@ class Subject(NamedTuple):
     trial: Trial
     exposure: Exposure
     claim: Callable[[int], float]  # (rounds) -> epsilon
-    about: dict[str, Any]  # for people: what was audited
+    about: Json  # for people: what is audited
 
 
-def audit_recipe(recipe: Recipe, question: Question, options: AuditOptions) -> dict[str, Any]:
+def audit_recipe(recipe: Recipe, question: Question, options: AuditOptions) -> Json:
     """As JSON: the claim, the bound, and both after fewer rounds."""
     subject = find_subject(recipe, question)
     looks = audit_trial(subject.trial, subject.claim, delta=subject.exposure.delta, options=options)
@@ -123,7 +124,7 @@ def _check_relation(wanted: str, promised: str) -> None:
         raise ValueError(f"the relation is {wanted}, but this mechanism promises something for {promised} only.")
 
 
-def describe_audit(looks: list[Look], about: dict[str, Any]) -> dict[str, Any]:
+def describe_audit(looks: list[Look], about: Json) -> Json:
     """The last look first, then all of them."""
     last = looks[-1]
     return {

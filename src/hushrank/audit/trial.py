@@ -43,6 +43,6 @@ class Trial(Protocol):
 def check_canaries(n: int) -> None:
     if not 2 <= n <= MOST_CANARIES:
         raise ValueError(
-            f"n_clients is {n}, must be from 2 to {MOST_CANARIES:,}: every client of the one run is a canary. Change it "
-            "with --set n_clients=1000, or use --estimator runs."
+            f"n_clients is {n}, must be from 2 to {MOST_CANARIES:,}: every client of the one run is a canary. Change "
+            "it with --set n_clients=1000, or use --estimator runs."
         )

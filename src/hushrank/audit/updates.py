@@ -24,7 +24,7 @@ from hushrank.privacy.protection import Contrast, UpdateProtection
 from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate
 
-_LOUD = 8.0  # canary's update / what clipping leaves of it; Why: so that clipping is audited, too
+LOUD = 8.0  # canary's update / what clipping leaves of it; Why: so that clipping is audited, too
 
 
 _SHARE_WORK = 8  # draws that a share of noise takes: Gamma numbers are tried several times
@@ -110,21 +110,19 @@ class UpdateTrial:
 
     def _send(self, start: Array, moved: Array, keys: Array) -> PrivateUpdate:
         """[n, n_params] a client's messages: what it learnt, its weights clipped as the learner does, made private."""
-        learnt = self.protection.limit_weights(start + _LOUD * moved) - start
+        learnt = self.protection.limit_weights(start + LOUD * moved) - start
         delta = np.broadcast_to(learnt.astype(np.float32), (*keys.shape[:-1], moved.shape[-1]))
         return self.protection.privatise(DenseUpdate(delta, max(self.population.interactions)), key=keys)
 
     def _makers(self) -> Iterator[int]:
-        """Others whose noise counts. Where everybody takes part only as many as must be honest: the rest may collude."""
+        """Others whose noise counts. Where everybody takes part only as many as must be honest: others may collude."""
         if not self.protection.n_makers:
             return iter(())
         n_others = self.canary
         n_honest = self.protection.n_makers - (self.relation != Adjacency.add_remove)
         return iter(range(n_others - n_honest if self.is_everybody else 0, n_others))
 
-    def _hear_others(
-        self, start: Array, moved: Array, mask: Array, keys: Array, round: int
-    ) -> Iterator[HeardUpdate]:
+    def _hear_others(self, start: Array, moved: Array, mask: Array, keys: Array, round: int) -> Iterator[HeardUpdate]:
         for id in self._makers():
             sent = self._send(start, moved, stream(keys, Purpose.PRIVATISE, round, id))
             yield HeardUpdate(mask[:, id, None] * sent.delta, sent.weight)
@@ -173,6 +171,6 @@ class UpdateTrial:
         keys = fold_in(stream(key, Purpose.PRIVATISE, round), np.arange(len(is_in)))
         sent = self._send(np.zeros(len(is_in)), rows, keys)
         heard = [HeardUpdate(sent.delta[id], sent.weight) for id in np.flatnonzero(present)]
-        reach = np.abs(self.protection.limit_weights(_LOUD * here))
+        reach = np.abs(self.protection.limit_weights(LOUD * here))
         noise = self._publish(heard, key, round)[:, None]
         return self._weigh(noise, np.clip(here, -reach, reach), np.clip(there, -reach, reach), mask)
