@@ -12,6 +12,7 @@ from hushrank.privacy.accounting import gaussian_epsilon
 from hushrank.types import Array
 
 _THRESHOLDS = 400  # that are tried; Why: a finer choice gains less than the counts can tell apart
+_CAUTION = 1e-3  # Why: an event is chosen as if the failure were this much smaller; chance makes rare ones look best
 _SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)  # of the canaries that are guessed; Why: few are sure, many are numerous
 
 
@@ -82,8 +83,8 @@ def choose_event(here: Array, there: Array, sure: Confidence, *, is_normal: bool
         n_here, n_there = (_count_all(scores, thresholds, is_above=is_above) for scores in (here, there))
         often, seldom = (n_here, n_there) if is_above else (n_there, n_here)
         totals = (len(here), len(there)) if is_above else (len(there), len(here))
-        low = rate_below(often, totals[0], failure=sure.failure / 2)
-        high = rate_above(seldom, totals[1], failure=sure.failure / 2)
+        low = rate_below(often, totals[0], failure=_CAUTION * sure.failure / 2)
+        high = rate_above(seldom, totals[1], failure=_CAUTION * sure.failure / 2)
         found = normal_distance(low, high) if is_normal else event_epsilon(low, high, delta=sure.delta)
         tried.append((float(found.max()), Event(float(thresholds[found.argmax()]), is_above)))
     return max(tried, key=lambda each: each[0])[1]

@@ -54,7 +54,7 @@ def render_audit(found: Json) -> str:
     )
     return render_page(
         "Claim and measurement",
-        section("Epsilon by rounds", _draw(found), _tabulate(found))
+        section("Epsilon by rounds", f"<figure>{_draw(found)}{_tabulate(found)}</figure>")
         + section("What was audited", definition_list(describe_settings(found)))
         + section("How to read it", paragraph(how)),
         kind="audit",
