@@ -25,8 +25,8 @@ bench: $(VENV)/.test
 	$(BIN)/hushrank bench
 
 chaos: $(VENV)/.test
-	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --clients 8
-	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --clients 8 --method foltr-es
+	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --restores 10 --clones 6 --clock-jumps 20 --clients 8
+	$(BIN)/python -m benchmarks.chaos --rounds 300 --kills 200 --restores 10 --clones 6 --clock-jumps 20 --clients 8 --method foltr-es
 
 soak: $(VENV)/.test
 	$(BIN)/python -m benchmarks.live_load --seconds 1800 --rounds 10

@@ -1,56 +1,54 @@
 """A live federation whose processes are killed at random moments, and a check that nothing was lost or counted twice.
 
-    python -m benchmarks.chaos [--rounds 300] [--kills 200] [--clients 8] [--method fpdgd|foltr-es] [--out DIR]
+    python -m benchmarks.chaos [--rounds 300] [--kills 200] [--restores 10] [--clones 6] [--clock-jumps 20]
+        [--clients 8] [--method fpdgd|foltr-es] [--out DIR]
 
 A real server and real clients (pretend people) over loopback. Again and again one of them gets SIGKILL and is started
 again: at once, a little later, or after the round has gone on without it. Two clients join late, and one of an older
-version of the wire knocks now and then. Now and then an operator puts an old copy of the server's file in its place:
-the clients recognise it, no round opens, and the operator puts the newer file back. When the federation is finished,
-from the files alone:
+version of the wire knocks now and then. Now and then
 
-- every update that a client was told is accepted is in the server's file, byte for byte, once, in a round that was not
-  abandoned without the client hearing of it;
-- every update in the server's file is one that its client made, with the weight of the impressions that it used up;
-- the ranker after every round is what the accepted updates give: bit for bit with the server's own function and, for
-  FPDGD, to rounding with the formula written down here.
+- an operator puts an old copy of the server's file in its place: the clients recognise it, no round opens, and the
+  operator puts the newer file back;
+- a client's home is copied, and a second client is started on the copy: one of the two is stopped, as a clone or
+  because its ledger lacks what the other has spent; its owner removes one of the homes, as the message says, and the
+  other goes on;
+- the wall clock of a running process jumps by hours, forward or backward.
+
+When the federation is finished, `chaos_checks.py` reads the files that are left.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import http.client
 import json
+import os
 import random
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hushrank.live.device.outbox import REFUSED, SENT, WAITING
-from hushrank.live.device.store import STORE
-from hushrank.live.server.new_ranker import Body, first_ranker, next_ranker
-from hushrank.live.wire.agreement import Agreement, parse_agreement
+from benchmarks.chaos_checks import CopiedHome, Files, check_files, count_closed, read_copied
 from hushrank.live.wire.protocol import WIRE_HEADER
-from hushrank.types import Array
 
 HOST = "127.0.0.1"
 DATA = "mq2008-like"
 DEADLINE_S, PAUSE_S = 4.0, 0.2  # Why a pause: on a quiet machine rounds would be over before anybody could be killed
 PATIENCE_S = 120.0  # without a new round
 NAP_S = (0.0, 0.0, 0.5, 6.0)  # that a victim stays dead; the last one is longer than a round
+N_LATE = 2  # clients that join late
+JUMP_H = (1.0, 12.0)  # hours, forward or backward
+SHIFTED_CLOCK = Path(__file__).with_name("shifted_clock")
+EPSILON = "1000000"  # of a client's budget. Why so much: answers of two copies of a home count as spent in both
+COPY = " copy"  # after the name of a client: the process on the copy of its home
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,14 @@ class Plan:
     method: str = "fpdgd"
     seed: int = 0
     restores: int = 0  # times that an old copy of the server's file is put in its place
+    clones: int = 0  # homes that are copied; each client's at most once
+    clock_jumps: int = 0  # of the wall clock of one process
+
+    def __post_init__(self) -> None:
+        if self.clones > self.clients - N_LATE:
+            raise ValueError(
+                f"{self.clones} clones, but only {self.clients - N_LATE} clients are there from the start."
+            )
 
 
 @dataclass
@@ -74,8 +80,13 @@ class Stage:
     port: int
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     due: dict[str, float] = field(default_factory=dict)  # {who is dead: when it starts again}
+    people: dict[str, Path] = field(default_factory=dict)  # {client: where its home lies, if not with all others}
     killed: Counter[str] = field(default_factory=Counter)
     n_restored: int = 0  # old copies that were put in place, and recognised
+    copied: dict[str, CopiedHome] = field(default_factory=dict)  # {client: its home that was copied}
+    cloned: Counter[str] = field(default_factory=Counter)  # {which of two homes went on: how often}
+    stopped: Counter[str] = field(default_factory=Counter)  # {by what one of two processes was stopped: how often}
+    jumped: Counter[str] = field(default_factory=Counter)  # {who: how often its clock has jumped}
     old_versions: Counter[int] = field(default_factory=Counter)  # {status: how often a client of another wire heard it}
 
     @property
@@ -83,24 +94,50 @@ class Stage:
         return self.plan.out / "server"
 
     @property
-    def people(self) -> Path:
-        return self.plan.out / "people"
+    def file(self) -> Path:
+        return self.server_home / "federation.sqlite"
 
     @property
     def names(self) -> list[str]:
         return ["server", *(f"client {i}" for i in range(self.plan.clients))]
 
-    def start(self, name: str) -> None:
+    @property
+    def has_ledgers(self) -> bool:
+        """Whether clients count what they spend."""
+        return self.plan.method == "foltr-es"
+
+    @property
+    def late(self) -> list[str]:
+        """Who joins late, the last one first."""
+        return self.names[: -N_LATE - 1 : -1]
+
+    def home_of(self, name: str) -> Path:
+        """Of a client."""
+        return self.people.get(name, self.plan.out / "people") / name.split()[1]
+
+    def log_of(self, name: str) -> Path:
+        return self.plan.out / f"{name.replace(' ', '-')}.log"
+
+    def clock_of(self, name: str) -> Path:
+        return self.plan.out / "clocks" / name
+
+    def start(self, name: str, *more: str) -> None:
         url = f"http://{HOST}:{self.port}"
         if name == "server":
             words = ["server", str(self.server_home), "--port", str(self.port)]
         else:
-            first = name.split()[1]
-            words = ["client", url, "--simulate", DATA, "--users", "1", "--first", first, "--home", str(self.people)]
-            words += ["--tokens", str(self.server_home / "tokens.txt")]
-        with (self.plan.out / f"{name.replace(' ', '-')}.log").open("ab") as log:
+            words = ["client", url, "--simulate", DATA, "--users", "1", "--first", name.split()[1]]
+            words += ["--home", str(self.home_of(name).parent), "--tokens", str(self.server_home / "tokens.txt")]
+            words += ["--epsilon", EPSILON] if self.has_ledgers else []
+        paths = [str(SHIFTED_CLOCK), *filter(None, [os.environ.get("PYTHONPATH")])]
+        clock = {"PYTHONPATH": os.pathsep.join(paths), "CHAOS_CLOCK": str(self.clock_of(name))}
+        with self.log_of(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "hushrank", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [sys.executable, "-m", "hushrank", *words, *more],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **clock},
             )
         self.due.pop(name, None)
 
@@ -130,18 +167,19 @@ def main() -> None:
     parser.add_argument("--method", choices=["fpdgd", "foltr-es"], default="fpdgd")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--restores", type=int, default=10)
+    parser.add_argument("--clones", type=int, default=6, help="at most two fewer than clients")
+    parser.add_argument("--clock-jumps", type=int, default=20)
     parser.add_argument("--out", type=Path, help="kept; default: a temporary directory")
-    given = parser.parse_args()
+    given = vars(parser.parse_args())
     with tempfile.TemporaryDirectory() as temporary:
-        out = given.out or Path(temporary)
-        plan = Plan(out, given.rounds, given.kills, given.clients, given.method, given.seed, given.restores)
+        plan = Plan(**{**given, "out": given["out"] or Path(temporary)})
         json.dump(run_chaos(plan), sys.stdout, indent=1)
         print()
 
 
 def run_chaos(plan: Plan) -> dict[str, Any]:
     """What was done and found; raises AssertionError where something was lost, doubled or changed."""
-    plan.out.mkdir(parents=True, exist_ok=True)
+    (plan.out / "clocks").mkdir(parents=True, exist_ok=True)
     began, stage = time.monotonic(), Stage(plan, find_port())
     create_federation(stage)
     try:
@@ -149,8 +187,16 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     finally:
         stage.end()
     said = {"method": plan.method, "clients": plan.clients, "seconds": round(time.monotonic() - began, 1)}
-    done = {"killed": dict(stage.killed), "restored": stage.n_restored, "old_versions": dict(stage.old_versions)}
-    return {**said, **done, **check_files(stage)}
+    done = {
+        "killed": dict(stage.killed),
+        "restored": stage.n_restored,
+        "clones_stopped_by": dict(stage.stopped),
+        "clones_that_went_on": dict(stage.cloned),
+        "clock_jumps": dict(stage.jumped),
+        "old_versions": dict(stage.old_versions),
+    }
+    found = check_files(find_files(stage), is_clock_shifted=bool(stage.jumped))
+    return {**said, **done, **found}
 
 
 def create_federation(stage: Stage) -> None:
@@ -164,15 +210,22 @@ def create_federation(stage: Stage) -> None:
     subprocess.run([sys.executable, "-m", "hushrank", *words], check=True, capture_output=True)
 
 
+def find_files(stage: Stage) -> Files:
+    """All that the processes left on the disk."""
+    places = [stage.plan.out / place for place in ("people", "copies", "removed")]
+    homes = [home for place in places if place.exists() for home in sorted(place.iterdir())]
+    return Files(stage.file, homes, list(stage.copied.values()))
+
+
 def torment(stage: Stage) -> None:
-    """Kill somebody whenever the federation has come a little further, until it is finished."""
+    """Do something to somebody whenever the federation has come a little further, until it is finished."""
     plan, dice = stage.plan, random.Random(stage.plan.seed)
-    late = {f"client {plan.clients - 1}": plan.rounds // 4, f"client {plan.clients - 2}": plan.rounds // 8}
+    late = {name: plan.rounds // (4 * 2**i) for i, name in enumerate(stage.late)}
     for name in stage.names:
         if name not in late:
             stage.start(name)
     n_killed, newest, moved_at = 0, 0, time.monotonic()
-    while (n := count_closed(stage)) < plan.rounds:
+    while (n := count_closed(stage.file)) < plan.rounds:
         if n != newest:
             newest, moved_at = n, time.monotonic()
         assert time.monotonic() - moved_at < PATIENCE_S, f"stalled after {n} rounds: see {plan.out}"
@@ -182,6 +235,11 @@ def torment(stage: Stage) -> None:
             del late[name]
         if stage.n_restored < plan.restores and n >= (stage.n_restored + 1) * plan.rounds / (plan.restores + 1):
             restore(stage)
+        # Why not to the end: rounds go on until two processes of one client have met
+        if len(stage.copied) < plan.clones and n >= (len(stage.copied) + 1) * 0.6 * plan.rounds / (plan.clones + 1):
+            clone(stage, dice)
+        if (n_jumps := stage.jumped.total()) < plan.clock_jumps and n >= n_jumps * 0.8 * plan.rounds / plan.clock_jumps:
+            jump_clock(stage, dice)
         if n_killed < plan.kills and n >= 0.8 * n_killed * plan.rounds / plan.kills:
             time.sleep(dice.uniform(0.0, PAUSE_S))
             victims = [name for name in stage.names if name in stage.running]
@@ -222,6 +280,83 @@ def restore(stage: Stage) -> None:
     return stage.start("server")
 
 
+def clone(stage: Stage, dice: random.Random) -> None:
+    """A second process on the copy of a client's home, until one of the two is stopped; then one home is removed."""
+    out = stage.plan.out
+    name = dice.choice([name for name in stage.names[1:] if name not in (*stage.late, *stage.copied)])
+    copy = name + COPY
+    stage.people[copy] = out / "copies"
+    copy_home(stage, name, stage.home_of(copy))
+    stage.copied[name] = read_copied(stage.home_of(name), stage.home_of(copy))
+    for process in ("server", name, copy):
+        if process not in stage.running:
+            stage.start(process)
+    stopped = wait_for_refusal(stage, name, copy)
+    lasting = copy if stopped == name else name
+    stage.running.pop(stopped)
+    if dice.random() < 0.5 or stage.has_ledgers:  # the owner stops the other one, too, and keeps any of them
+        stage.running[lasting].terminate()
+        stage.running.pop(lasting).wait(PATIENCE_S)
+        stopped, lasting = dice.sample((name, copy), 2)
+        start_again(stage, lasting)
+    # Why it is not deleted: what was in it is checked in the end
+    (out / "removed").mkdir(exist_ok=True)
+    gone = stage.home_of(stopped).rename(out / "removed" / name.split()[1])
+    stage.copied[name] = stage.copied[name].moved(stage.home_of(stopped), gone)
+    stage.cloned["copy" if lasting == copy else "original"] += 1
+    if lasting == copy:  # from now on it is the client
+        stage.people[name] = stage.people[copy]
+        stage.running[name] = stage.running.pop(copy)
+
+
+def copy_home(stage: Stage, name: str, to: Path) -> None:
+    """As a copy of the disk at one moment finds it, whether its client runs or not."""
+    process = stage.running.get(name)
+    if process is not None:
+        process.send_signal(signal.SIGSTOP)
+    shutil.copytree(stage.home_of(name), to)
+    if process is not None:
+        process.send_signal(signal.SIGCONT)
+
+
+def wait_for_refusal(stage: Stage, *names: str) -> str:
+    """Which of two processes of one client was stopped."""
+    began = time.monotonic()
+    while not (ended := [name for name in names if stage.running[name].poll() is not None]):
+        assert time.monotonic() - began < PATIENCE_S, f"a clone was not recognised: see {stage.plan.out}"
+        stage.wake_due()
+        time.sleep(0.02)
+    for name in ended:
+        said = stage.log_of(name).read_text(encoding="utf-8").strip().splitlines()[-1]
+        is_explained = "another copy of" in said or (stage.has_ledgers and "this home is a copy" in said)
+        assert stage.running[name].returncode == 1 and is_explained, f"{name} ended with: {said}"
+        stage.stopped["clone" if "another copy of" in said else "ledger"] += 1
+    return ended[0]
+
+
+def start_again(stage: Stage, name: str) -> None:
+    """One of two copies. Its ledger lacks what the other one has spent: it is rebuilt before anything else happens."""
+    if not stage.has_ledgers:
+        return stage.start(name)
+    n_said, began = stage.log_of(name).stat().st_size, time.monotonic()
+    stage.start(name, "--rebuild-ledger")
+    while b"ledger.jsonl " not in stage.log_of(name).read_bytes()[n_said:]:
+        assert time.monotonic() - began < PATIENCE_S, f"a ledger was not rebuilt: see {stage.plan.out}"
+        time.sleep(0.02)
+    return None
+
+
+def jump_clock(stage: Stage, dice: random.Random) -> None:
+    """The wall clock of a process is so far from the true one from now on."""
+    running = [name for name in stage.names if name in stage.running]
+    name = "server" if "server" in running and dice.random() < 0.4 else dice.choice(running)
+    hours = dice.uniform(*JUMP_H) * dice.choice((-1, 1))
+    changed = stage.clock_of(name).with_suffix(".new")
+    changed.write_text(f"{hours * 3600:.0f}", encoding="ascii")
+    changed.replace(stage.clock_of(name))
+    stage.jumped["server" if name == "server" else "clients"] += 1
+
+
 def ask_health(stage: Stage) -> str:
     """ok, the reason of a refusal, or nothing where nobody answers."""
     connection = http.client.HTTPConnection(HOST, stage.port, timeout=5)
@@ -252,97 +387,6 @@ def knock(stage: Stage) -> None:
         stage.old_versions[connection.getresponse().status] += 1
     except OSError:
         pass  # Why: the server may be dead at this moment
-    finally:
-        connection.close()
-
-
-def check_files(stage: Stage) -> dict[str, Any]:
-    """The promises, from what the processes left on the disk."""
-    with opened(stage.server_home / "federation.sqlite") as server:
-        agreement = parse_agreement(json.loads(server.execute("SELECT agreement FROM federation").fetchone()[0]))
-        states = dict(server.execute("SELECT number, state FROM rounds"))
-        clients = dict(server.execute("SELECT credential_hash, id FROM clients"))
-        counted = dict(server.execute("SELECT id, accepted FROM clients"))
-        accepted = {
-            (r, c): Body(w, b) for r, c, w, b in server.execute("SELECT round, client, weight, body FROM updates")
-        }
-        rankers = {r: np.frombuffer(p, "<f4") for r, p in server.execute("SELECT round, params FROM rankers")}
-        refused = dict(server.execute("SELECT reason, n FROM refused"))
-    made, n_acknowledged, n_freed = dict[tuple[int, int], bytes](), 0, 0
-    for home in sorted(stage.people.iterdir()):
-        with opened(home / STORE) as store:
-            credential = store.execute("SELECT credential FROM membership").fetchone()[0]
-            client = clients[hashlib.sha256(credential.encode()).digest()]
-            used = dict(store.execute("SELECT used_in, COUNT(*) FROM impressions WHERE used_in IS NOT NULL GROUP BY 1"))
-            for round, body, weight, state, reason in store.execute(
-                "SELECT round, body, weight, state, reason FROM outbox"
-            ):
-                made[round, client] = body
-                is_counted = (round, client) in accepted and states[round] == "closed"
-                if state == SENT:
-                    n_acknowledged += 1
-                    assert (round, client) in accepted, f"round {round}: an acknowledged update is lost"
-                    assert accepted[round, client].content == body, f"round {round}: another update took its place"
-                if state == REFUSED:
-                    n_freed += 1
-                    assert not is_counted, (
-                        f"round {round}: counted, though its client was told that it was not ({reason})"
-                    )
-                if is_counted:
-                    assert state in (SENT, WAITING)
-                    assert used[round] == agreement.interactions, f"round {round}: impressions were lost or repeated"
-                    if agreement.method == "fpdgd":
-                        assert accepted[round, client].weight == weight == used[round]
-    for cell, body in accepted.items():
-        assert made.get(cell) == body.content, f"round {cell[0]}: an update that its client never made was counted"
-    for client, n in counted.items():
-        assert n == sum(c == client for _, c in accepted), "a client's count of accepted updates is wrong"
-    difference = check_rankers(agreement, states, accepted, rankers)
-    return {
-        "rounds_closed": sum(state == "closed" for state in states.values()),
-        "rounds_abandoned": sum(state == "abandoned" for state in states.values()),
-        "updates_accepted": len(accepted),
-        "acknowledged": n_acknowledged,
-        "acknowledged_lost": 0,
-        "counted_twice": 0,
-        "not_counted_and_free_again": n_freed,
-        "refused": refused,
-        "rankers_equal_bit_for_bit": len(rankers),
-        "largest_difference_from_formula": difference,
-    }
-
-
-def check_rankers(
-    agreement: Agreement, states: dict[int, str], accepted: dict[tuple[int, int], Body], rankers: dict[int, Array]
-) -> float | None:
-    """Replays every closed round from the accepted updates; the largest difference from the plain formula."""
-    params, state = first_ranker(agreement)
-    assert np.array_equal(params, rankers[0])
-    largest = 0.0 if agreement.method == "fpdgd" else None
-    for round in sorted(r for r, s in states.items() if s == "closed"):
-        bodies = [accepted[cell] for cell in sorted(accepted) if cell[0] == round]
-        before = params
-        params, state = next_ranker(agreement, params, state, bodies, round=round)
-        assert np.array_equal(params, rankers[round]), f"round {round}: the ranker is not what its updates give"
-        if largest is not None:  # weighted mean [fpdgd, Algorithm 2]
-            deltas = np.array([np.frombuffer(body.content, "<f4") for body in bodies], np.float64)
-            weights = np.array([body.weight for body in bodies])
-            wanted = before + agreement.server_rate * (weights @ deltas) / weights.sum()
-            largest = max(largest, float(np.abs(wanted - params).max()))
-            assert np.allclose(wanted, params, atol=1e-5), f"round {round}: the ranker is not the mean of its updates"
-    return largest
-
-
-def count_closed(stage: Stage) -> int:
-    with opened(stage.server_home / "federation.sqlite") as server:
-        return int(server.execute("SELECT COUNT(*) FROM rounds WHERE state = 'closed'").fetchone()[0])
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
-    try:
-        yield connection
     finally:
         connection.close()
 

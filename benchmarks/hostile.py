@@ -10,12 +10,13 @@ import argparse
 import http.client
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 HEAD = b"GET /v1/health HTTP/1.1\r\nhost: x\r\n"
+_TLS = ("--tls", "127.0.0.1")
 _LINES = b"a:b\r\n" * 10_000
 
 
@@ -94,22 +96,44 @@ def send_garbage(url: str, *, n: int) -> Counter[bytes]:
     return said
 
 
+def hold_silent(url: str, *, n_connections: int, seconds: float, first: bytes = b"") -> int:
+    """Connections that begin and say no more; one that is ended is made again. How many there were."""
+    held, n_made, until = deque[socket.socket](), 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        with suppress(OSError):
+            held.append(connect(url))
+            held[-1].sendall(first)
+            n_made += 1
+        if len(held) > n_connections:
+            held.popleft().close()
+    for each in held:
+        each.close()
+    return n_made
+
+
 @dataclass
 class Watch:
     """What an attack cost the server."""
 
     pid: int
     url: str
+    trusted: Path | None = None  # the certificate of a server with TLS
     longest_s: float = 0.0  # that health took to answer
     n_answers: int = 0
     is_over: threading.Event = field(default_factory=threading.Event)
 
-    def look(self) -> None:
+    def connect(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
+        if self.trusted is None:
+            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        context = ssl.create_default_context(cafile=str(self.trusted))
+        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=60, context=context)
+
+    def look(self) -> None:
         while not self.is_over.is_set():
             begun = time.monotonic()
             with suppress(OSError, http.client.HTTPException):
-                connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+                connection = self.connect()
                 connection.request("GET", "/v1/health")
                 self.n_answers += connection.getresponse().status == 200
                 connection.close()
@@ -124,8 +148,8 @@ class Watch:
 
 
 @contextmanager
-def watching(pid: int, url: str) -> Iterator[Watch]:
-    watch = Watch(pid, url)
+def watching(pid: int, url: str, trusted: Path | None = None) -> Iterator[Watch]:
+    watch = Watch(pid, url, trusted)
     thread = threading.Thread(target=watch.look)
     thread.start()
     try:
@@ -147,10 +171,10 @@ def run_together(attack: Callable[[], object], n: int) -> list[object]:
 
 
 @contextmanager
-def serving(directory: Path) -> Iterator[tuple[int, str]]:
+def serving(directory: Path, *options: str) -> Iterator[tuple[int, str]]:
     """(process, address) of a new federation's server."""
     hushrank = [sys.executable, "-m", "hushrank", "server"]
-    subprocess.run([*hushrank, "init", str(directory)], check=True, capture_output=True)
+    subprocess.run([*hushrank, "init", str(directory), *options], check=True, capture_output=True)
     process = subprocess.Popen(
         [*hushrank, str(directory), "--port", "0", "--json"], stderr=subprocess.PIPE, text=True, encoding="utf-8"
     )
@@ -164,16 +188,18 @@ def serving(directory: Path) -> Iterator[tuple[int, str]]:
         process.wait()
 
 
-def measure(name: str, attack: Callable[[str], object]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as place, serving(Path(place) / "f") as (pid, url), watching(pid, url) as watch:
-        said = attack(url)
-        return {
-            "attack": name,
-            "most_mb": round(watch.most_mb, 1),
-            "longest_health_s": round(watch.longest_s, 3),
-            "health_answers": watch.n_answers,
-            "server_said": str(said)[:200],
-        }
+def measure(name: str, attack: Callable[[str], object], *options: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place, serving(directory := Path(place) / "f", *options) as (pid, url):
+        trusted = directory / "tls-certificate.pem" if url.startswith("https:") else None
+        with watching(pid, url, trusted) as watch:
+            said = attack(url)
+            return {
+                "attack": name,
+                "most_mb": round(watch.most_mb, 1),
+                "longest_health_s": round(watch.longest_s, 3),
+                "health_answers": watch.n_answers,
+                "server_said": str(said)[:200],
+            }
 
 
 def main() -> None:
@@ -195,7 +221,17 @@ def main() -> None:
         "10,000 paths that do not exist": lambda url: dict(ask_often(url, "/nothing", n=10_000)),
         "2,000 requests that are not HTTP": lambda url: dict(send_garbage(url, n=2_000)),
     }
-    print(json.dumps([measure(name, attack) for name, attack in attacks.items()], indent=2))
+    rows = [measure(name, attack) for name, attack in attacks.items()]
+    few = ("--set", f"connections={chosen.connections}")  # Why: an attacker here cannot have more than a server
+
+    def hold(url: str, first: bytes) -> int:
+        return hold_silent(url, n_connections=4 * chosen.connections, seconds=chosen.seconds, first=first)
+
+    rows += [
+        measure("more silent connections than there may be", lambda url: hold(url, HEAD), *few),
+        measure("more handshakes than there may be, none finished", lambda url: hold(url, b"\x16"), *few, *_TLS),
+    ]
+    print(json.dumps(rows, indent=2))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ def lock_directory(directory: Path, *, refusal: str) -> Iterator[None]:
                 import fcntl
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file.fileno()), (directory / LOCK).stat()):
+                raise OSError("whoever held the lock has removed it")  # Why: others would lock another file
         except OSError as error:
             raise Busy(refusal) from error
         yield

@@ -70,13 +70,16 @@ def test_adjacency_sampling_and_accountant_are_said() -> None:
     words = (*GAUSSIAN, "--noise", "4", "--rounds", "2", "--clients", "1000")
     plain = answer(*words)
     replaced = answer(*words, "--adjacency", "replace-one", "--accountant", "rdp")
-    assert plain["adjacency"] == "add-remove" and plain["accountant"] == "pld"
-    assert replaced["epsilon"] > 2 * plain["epsilon"] and "replacing one client" in replaced["guarantee"]
+    assert plain["adjacency"] == "zero-out" and plain["accountant"] == "pld"
+    assert (
+        replaced["epsilon"] > 2 * plain["epsilon"]
+        and "one client is replaced by another (replace-one)" in replaced["guarantee"]
+    )
     sampled = answer(*words, "--sampling", "0.1")
     assert sampled["epsilon"] < plain["epsilon"] / 5 and sampled["sampling"] == 0.1
     assert "not against the server" in plain["guarantee"]
     assert "as long as 900 clients add their noise" in answer(*words, "--honest", "900")["guarantee"]
-    assert "adjacency\tadd-remove" in output(*words) and "delta\t1e-05" in output(*words)
+    assert "adjacency\tzero-out" in output(*words) and "delta\t1e-05" in output(*words)
 
 
 def test_responses_compose_and_a_total_gives_p_or_rounds() -> None:

@@ -42,12 +42,23 @@ def test_init_founds_what_was_asked_for(tmp_path: Path) -> None:
     assert status["epsilon_total"] == pytest.approx(8, rel=1e-3) and status["epsilon_spent"] is None
     assert "min_clients = 7" in (tmp_path / "f" / "server.toml").read_text()
     assert len((tmp_path / "f" / "tokens.txt").read_text().split()) == 2
-    assert "epsilon 0 of 8" in run("server", "status", tmp_path / "f")
+    said = run("server", "status", tmp_path / "f")
+    assert "epsilon 0 of 8 (zero-out, delta 1e-05)" in said and "against readers of rankers, not the server" in said
+    assert (status["adjacency"], status["against"]) == ("zero-out", "readers of rankers, not the server")
 
 
 def test_a_seed_is_for_simulations_and_is_said(tmp_path: Path) -> None:
     assert "no privacy: seeded" in run("server", "init", tmp_path / "f", "--simulate", "--seed", 3)
     assert read_status(tmp_path / "f")["agreement"]["seed"] == 3
+    sound = ("--set", "privacy=sound", "--set", "epsilon=8", "--set", "n_clients=2")
+    said = run("server", "init", tmp_path / "s", "--simulate", "--seed", 3, *sound)
+    said += run("server", "status", tmp_path / "s")
+    assert said.count("its noise can be predicted and nothing is promised") == 2 and "epsilon" not in said
+    status = read_status(tmp_path / "s")
+    assert status["epsilon_total"] is status["epsilon_spent"] is status["adjacency"] is None
+    assert "must be zero-out or replace-one" in fail(
+        "server", "init", tmp_path / "a", *sound, "--set", "adjacency=add-remove"
+    )
     assert "--seed and --simulate belong together" in fail("server", "init", tmp_path / "g", "--seed", 3)
     assert "--seed and --simulate belong together" in fail("server", "init", tmp_path / "g", "--simulate")
 

@@ -9,11 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hushrank.engine.plain import make_federation
+from hushrank.engine.plan import Cell
 from hushrank.engine.simulate import Options, simulate
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.click_log import LogRequest, make_log
 from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.streams import seed_key
+from hushrank.types import Client
 
 N_CLIENTS = 12
 
@@ -114,6 +118,16 @@ def test_a_secure_sum_hears_those_too_who_learnt_nothing(log: Path) -> None:
     own = setting.replays[0].own
     alone = replace(setting.replays[0], own=(own[0], *(np.zeros(0, np.int64) for _ in own[1:])))
     assert simulate(replace(setting, replays=(alone,)))[0][0].params.any()  # eleven of twelve send weight 0
+
+
+def test_under_published_noise_who_learnt_nothing_keeps_to_the_norm_of_weights(log: Path) -> None:
+    setting = resolve(recipe(log, rounds=1, privacy="paper", epsilon=1.2))
+    assert setting.replays is not None
+    alone = replace(setting.replays[0], own=tuple(np.zeros(0, np.int64) for _ in setting.replays[0].own))
+    federation = make_federation(replace(setting, replays=(alone,)), Cell(0, 0, 0))
+    far = np.full(setting.method.n_params, 9.0, np.float32)
+    update, _ = alone(federation, far, Client(0, 4), key=seed_key(0), round=1)
+    assert np.linalg.norm(far + update.delta) == pytest.approx(3.0 / 2)  # Delta / 2
 
 
 def test_bad_combinations_are_refused(log: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import socket
 import ssl
 import threading
 import time
@@ -71,12 +72,18 @@ def serving(
 
         def log_message(self, format: str, *args: Any) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def get_request(self) -> tuple[socket.socket, Any]:
+            connection, address = super().get_request()
+            if certificate is None:
+                return connection, address
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)  # Why for each connection: a test may change it
+            return context.wrap_socket(connection, server_side=True), address
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -87,14 +94,15 @@ def serving(
         server.server_close()
 
 
-def write_certificate(path: Path, address: str) -> Path:
-    """Key and certificate of a server that vouches for itself."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+def write_certificate(path: Path, address: str, *, until: timedelta = timedelta(days=1)) -> Path:
+    """Key and certificate of a server that vouches for itself. until: from now on; it began two days ago."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, path.name)])
     now, host = datetime.now(UTC), x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=2))
+        .not_valid_after(now + until)
         .add_extension(host, critical=True)
         .sign(key, hashes.SHA256())
     )

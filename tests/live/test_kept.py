@@ -55,6 +55,7 @@ def assert_close(ours: Array, theirs: Array) -> None:
 def test_a_kept_federation_and_its_clients_go_on_to_the_same_ranker(kept: Path) -> None:
     """Round 4 is open with one of two answers: what was acknowledged counts, and the optimiser goes on."""
     expected, homes = json.loads((kept / "expected.json").read_text()), kept / "people"
+    ledgers = [(homes / str(id) / "ledger.jsonl").read_bytes() for id in range(2)]
     with serving(kept / "federation") as server:
         said = finish([start_person(server, homes, id) for id in range(2)])
         assert all("ended: the federation is finished" in words for words in said)
@@ -62,10 +63,11 @@ def test_a_kept_federation_and_its_clients_go_on_to_the_same_ranker(kept: Path) 
     status = read_status(kept / "federation")
     assert (status["rounds_closed"], status["rounds_abandoned"]) == (expected["rounds"], 0)
     assert status["updates_accepted"] == 2 * expected["rounds"] and status["refused"] == {}
-    for home in (homes / "0", homes / "1"):
+    for home, ledger in zip((homes / "0", homes / "1"), ledgers, strict=True):
         with Interactions(home / STORE) as device:
             assert [answer.round for answer in device.outbox.answers(SENT)] == [1, 2, 3, 4, 5, 6]
-        assert len(read_ledger(home / "ledger.jsonl").entries) == expected["rounds"]
+        assert (home / "ledger.jsonl").read_bytes() == ledger  # it is seeded: nothing is promised, nothing counted
+        assert read_ledger(home / "ledger.jsonl").budget.adjacency == "add-remove"
 
 
 def test_a_kept_federation_can_be_read_without_being_changed(kept: Path) -> None:

@@ -214,10 +214,13 @@ def test_an_account_says_in_words_how_much_of_what_against_whom_and_for_how_long
     account = make_account(Training("gaussian", 1.0, 50), epsilon=1.0, find="noise", delta=DELTA)
     found = account.as_json()
     assert found["found"] == "noise" and found["noise_multiplier"] == pytest.approx(26.37, rel=2e-3)
-    assert 0.99 < found["epsilon"] <= 1.0 and found["adjacency"] == "add-remove"
+    assert 0.99 < found["epsilon"] <= 1.0 and found["adjacency"] == "zero-out"
     words = found["guarantee"]
     assert "one client, that is of all its searches and clicks together, over all 50 rounds" in words
-    assert "delta 1e-05" in words and "by adding or removing one client" in words
+    assert (
+        "delta 1e-05" in words
+        and "if one client's data is replaced by none, while it stays and answers (zero-out)" in words
+    )
     assert "not against the server" in words
     sampled = make_account(Training("laplace", 50.0, 2, sampling=0.1), delta=None)
     words = sampled.as_json(placement="clients", n_honest=90)["guarantee"]
@@ -234,8 +237,8 @@ def test_an_account_says_in_words_how_much_of_what_against_whom_and_for_how_long
         ({"sampling": 0.0}, "sampling is 0.0, must be a probability"),
         ({"sampling": 1.5}, "sampling is 1.5, must be a probability"),
         ({"sampling": 0.1, "scheme": "fixed"}, "only where each client is drawn independently"),
-        ({"scheme": "other"}, "must be one of poisson, fixed"),
-        ({"adjacency": "other"}, "adjacency is 'other', must be one of add-remove, replace-one"),
+        ({"scheme": "other"}, "must be one of poisson, fixed, everybody"),
+        ({"adjacency": "other"}, "adjacency is 'other', must be one of zero-out, replace-one, add-remove"),
         ({"mechanism": "laplace", "sampling": 0.1, "adjacency": "replace-one"}, "no analysis of sampled Laplace"),
     ],
 )
@@ -267,7 +270,7 @@ def test_other_misuse_is_refused() -> None:
         find_rounds(one, epsilon=1.0, delta=DELTA)
     with pytest.raises(ValueError, match="must be one of pld, rdp"):
         training_epsilon(one, delta=DELTA, accountant="x")
-    with pytest.raises(ValueError, match="the rdp accountant knows sampling for gaussian noise and add-remove only"):
+    with pytest.raises(ValueError, match="the rdp accountant knows no sampling of Laplace noise or with replace-one"):
         training_epsilon(Training("laplace", 1.0, 1, sampling=0.1), delta=DELTA, accountant="rdp")
     with pytest.raises(ValueError, match="find is 'noise', must be epsilon, or noise or rounds with an epsilon"):
         make_account(one, find="noise", delta=DELTA)

@@ -177,7 +177,7 @@ def test_sound_noise_at_the_clients_sums_to_laplace() -> None:
 def test_a_round_of_sound_laplace_costs_its_pure_epsilon() -> None:
     assert SoundLaplace(0.5, 4.0).spend().ratio == 1 / 4
     assert SoundLaplace(0.5, 4.0).spend("replace-one").ratio == 2 / 4
-    with pytest.raises(ValueError, match="adjacency is 'some', must be one of add-remove, replace-one"):
+    with pytest.raises(ValueError, match="adjacency is 'some', must be one of zero-out, replace-one, add-remove"):
         SoundLaplace(0.5, 4.0).spend("some")
     with pytest.raises(ValueError, match="without noise there is no guarantee"):
         SoundLaplace(0.5, 0.0).spend()

@@ -64,7 +64,9 @@ def test_a_client_whose_budget_is_used_up_stops_and_says_so(path: Path) -> None:
     for round in range(left):
         assert reserve_round(path, round=round).epsilon_spent <= 1.0
     before = path.read_bytes()
-    with pytest.raises(BudgetSpentError, match=rf"used up: epsilon \S+ of 1 was spent in {left} rounds, one more"):
+    with pytest.raises(
+        BudgetSpentError, match=rf"used up: epsilon \S+ of 1 was spent in {left} rounds against readers"
+    ):
         reserve_round(path, round=left)
     assert path.read_bytes() == before and count_rounds_left(read_ledger(path)) == 0
 
@@ -172,10 +174,47 @@ def test_a_ledger_that_was_kept_is_read_and_goes_on(path: Path) -> None:
     budget = Budget("library search", "client 7", epsilon=8.0, delta=1e-5, price=Spend("gaussian", 0.25))
     spends = [budget.price, Spend("laplace", 0.5), budget.price, Spend("pure", 0.125, times=2)]
     ledger = read_ledger(path)
-    assert ledger.budget == budget and ledger.budget.adjacency == "add-remove" and not ledger.is_torn
+    assert ledger.budget == replace(budget, adjacency="add-remove") and not ledger.is_torn
     assert ledger.entries == tuple(Entry(n, spend) for n, spend in zip((1, 2, None, 4), spends, strict=True))
     assert ledger.head == "0b66bef74d2356fddda95838d1545da9766551560ca636a2301af57d9def105a"
     assert len(reserve_round(path, round=5).entries) == len(read_ledger(path).entries) == 5
+
+
+def test_an_older_ledger_opens_for_the_relation_of_today_and_says_what_it_means(path: Path) -> None:
+    """Earlier versions wrote add-remove, which does not hold live; the price, and so every number, is the same."""
+    older = replace(WIDE, adjacency="add-remove")
+    before = spend_rounds(path, 2, older)
+    ledger = open_ledger(path, WIDE)
+    assert WIDE.adjacency == "zero-out" and ledger.budget == older and path.read_bytes() == before
+    found = describe_ledger(ledger)
+    assert found["adjacency"] == "add-remove" and "(zero-out); add-remove was written by an earlier" in found["holds"]
+    for other in (
+        replace(WIDE, epsilon=999.0),
+        replace(WIDE, price=Spend("gaussian", 1 / 15), adjacency="replace-one"),
+    ):
+        with pytest.raises(LedgerError, match="Budgets are not changed in place"):
+            open_ledger(path, other)
+
+
+def test_a_newer_ledger_is_of_one_relation(path: Path) -> None:
+    spend_rounds(path, 1)
+    with pytest.raises(LedgerError, match="Budgets are not changed in place"):
+        open_ledger(path, replace(WIDE, adjacency="replace-one"))
+
+
+def test_an_account_says_against_whom_it_counts(path: Path, tmp_path: Path) -> None:
+    spend_rounds(path, 1)
+    assert describe_ledger(read_ledger(path))["holds"].startswith("against readers of rankers, not the")
+    responses = Budget("f", "c", epsilon=9.0, delta=None, price=Spend("pure", 0.5), adjacency="replace-one")
+    found = describe_ledger(open_ledger(tmp_path / "other.jsonl", responses))
+    assert found["holds"].startswith("against everybody, the server included, if one client is replaced")
+
+
+def test_two_lines_that_became_one_are_damage_and_no_cut_off_line(path: Path) -> None:
+    lines = spend_rounds(path, 3).split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:2], lines[2] + b"\0" + lines[3], b""]))
+    with pytest.raises(LedgerError, match="line 3: this is no line of a ledger"):
+        read_ledger(path)
 
 
 def test_a_rolled_back_file_is_noticed_by_the_servers_count(path: Path) -> None:
@@ -204,7 +243,7 @@ def test_budgets_that_cannot_be_kept_are_refused(path: Path) -> None:
         replace(BUDGET, epsilon=0)
     with pytest.raises(ValueError, match="delta is 0, must be above 0"):
         replace(BUDGET, delta=0)
-    with pytest.raises(ValueError, match="adjacency is 'neighbours', must be one of add-remove, replace-one"):
+    with pytest.raises(ValueError, match="adjacency is 'neighbours', must be one of zero-out, replace-one, add-remove"):
         replace(BUDGET, adjacency="neighbours")
     with pytest.raises(ValueError, match="needs the names"):
         replace(BUDGET, client="")

@@ -86,7 +86,10 @@ def test_the_chances_of_any_answer_differ_by_at_most_the_bound() -> None:
 def test_interactions_and_rounds_add_up() -> None:
     assert total_epsilon(4.5, n_interactions=4, rounds=250) == 4.5 * 1000
     sent = privatise_reward(raw_reward([1.0, 0.5], [0.25, 0.5]), VALUES, p=0.9, draws=words(2, 2, 2))
-    assert "epsilon 4.5," in sent.guarantee and "in this message: 4, together epsilon 18;" in sent.guarantee
+    assert (
+        "epsilon 4.5 if another takes its place (replace-one)" in sent.guarantee
+        and "in this message: 4, together epsilon 18;" in sent.guarantee
+    )
     assert "including the server" in sent.guarantee and "every further round adds as much" in sent.guarantee
 
 
@@ -155,7 +158,7 @@ def test_privatised_range_rewards_are_means_of_each_direction_and_within_the_noi
     assert sent.rewards == pytest.approx(noisy.mean(axis=1), rel=1e-6) and sent.seed == 7
     low, high = noisy_range(0.0, 1.0, epsilon=3.0)
     assert (low, high) == (-10 / 3, 1 + 10 / 3) and all(low <= reward <= high for reward in sent.rewards)
-    assert "epsilon 3," in sent.guarantee
+    assert "epsilon 3 if another" in sent.guarantee
 
 
 def test_misuse_of_laplace_noise_is_refused() -> None:

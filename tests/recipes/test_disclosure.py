@@ -32,8 +32,14 @@ ESSENTIAL: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]] = 
     ),
     "fpdgd sound": (
         SOUND,
-        ("One client's whole history", "all 20 rounds", "epsilon 0.999", "delta 1e-05", "everybody but the server"),
-        ("must be trusted", "adding or removing one client", "not against the server", "also who learnt nothing"),
+        ("One client's whole history", "all 20 rounds", "epsilon 0.999", "(zero-out, delta 1e-05)", "but the server"),
+        (
+            "must be trusted",
+            "one client's data is replaced by none",
+            "Whether the client takes part, and when it is silent, is not hidden",
+            "not against the server",
+            "an update of zeros says that nothing was learnt",
+        ),
     ),
     "fpdgd sound, no noise": (
         {"privacy": "sound", "noise_multiplier": 0},
@@ -43,7 +49,7 @@ ESSENTIAL: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]] = 
     "fpdgd sound, noise at clients": (
         {**SOUND, "noise_at": "clients", "n_honest": 40},
         ("One client's whole history", "everybody who sees only sums, which the server does not"),
-        ("with its share of the noise", "One share hides little", "40 clients add"),
+        ("with its share of the noise", "One share hides little", "suggests that nothing was learnt", "40 clients add"),
     ),
     "fpdgd sound, secure sum": (
         {**SOUND, "noise_at": "clients", "n_honest": 40, "secure_sum": True},
@@ -96,7 +102,7 @@ def test_only_what_is_promised_is_promised() -> None:
         found = learn_about(case.split()[0], **changes)
         is_open = promised[0].startswith(("No guarantee", "No protection"))
         assert ("protected" in found.promise) == (not is_open and "paper" not in case), case
-        assert "nothing" not in dict(found.lines).get("the server", "").replace("learnt nothing", "")
+        assert "nothing" not in dict(found.lines).get("the server", "").replace("nothing was learnt", "")
 
 
 def test_a_federation_says_that_it_was_simulated_and_where_its_clicks_came_from() -> None:

@@ -41,9 +41,9 @@ def test_poisson_sampling_does_and_says_against_whom() -> None:
     found = explain(recipe_with(**SAMPLED, sampling="poisson"))
     assert found["epsilon"] == training_epsilon(Training("gaussian", 4.0, 20, sampling=0.1), delta=1e-5)
     assert found["epsilon"] < explain(recipe_with(**SAMPLED))["epsilon"] / 5
-    assert found["sampling"] == 0.1 and found["adjacency"] == "add-remove"
+    assert found["sampling"] == 0.1 and found["adjacency"] == "zero-out"
     assert "with probability 0.1, independently" in found["guarantee"]
-    assert "by adding or removing one client" in found["guarantee"]
+    assert "while it stays and answers (zero-out)" in found["guarantee"]
     assert "a client's own ledger counts every round that it answers in full" in found["guarantee"]
 
 

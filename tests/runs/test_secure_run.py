@@ -35,7 +35,7 @@ def test_the_protocol_and_the_fused_loop_train_the_same_ranker(changes: dict[str
 def test_the_result_says_what_the_server_sees(tmp_path: Path) -> None:
     found = run(tmp_path / "run", "numba", **SHARED)
     assert "the server included, which sees only the sum of a round" in found["guarantee"]["guarantee"]
-    assert found["guarantee"]["adjacency"] == "add-remove" and found["guarantee"]["n_honest"] == 9
+    assert found["guarantee"]["adjacency"] == "zero-out" and found["guarantee"]["n_honest"] == 9
     assert found["guarantee"]["epsilon"] > 0
 
 

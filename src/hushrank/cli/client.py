@@ -14,6 +14,7 @@ from hushrank.cli.default_command import DefaultGroup
 from hushrank.cli.output import print_json
 
 if TYPE_CHECKING:
+    from hushrank.files import Json
     from hushrank.live.device.client import Report
     from hushrank.live.device.outbox import Answer
     from hushrank.live.device.transport import Stop
@@ -76,10 +77,8 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and (token is not None or once or rebuild_ledger):
-        raise ValueError(
-            "--token, --once and --rebuild-ledger are for one device; pretend people have --tokens FILE and --rounds."
-        )
+    if simulate is not None and (token is not None or once):
+        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
     with stopping() as stop:
         if simulate is None:
             device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger)
@@ -87,7 +86,7 @@ def run(
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
-            pretence = replace(pretence, ca=ca, rounds=rounds)
+            pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 
@@ -140,18 +139,28 @@ def _greet(agreement: Agreement) -> None:
 
 def _report(report: Report, *, as_json: bool) -> None:
     from hushrank.live.device.account import describe_spending
+    from hushrank.live.wire.terms import SEEDED
     from hushrank.privacy.ledger import count_rounds_left
 
     spent = None if report.ledger is None else describe_spending(report.ledger)
     left = None if report.ledger is None else count_rounds_left(report.ledger)
     if as_json:
         told = {"round": report.round, "searches": report.n_lists, "bytes": report.n_bytes, "state": report.state}
-        epsilon = None if report.ledger is None else report.ledger.epsilon_spent
-        print_json({**told, "reason": report.reason, "epsilon_spent": epsilon, "rounds_left": left})
+        print_json({**told, "reason": report.reason, **_account_of(report), "rounds_left": left})
         return
     what = f"sent {report.n_bytes} bytes" if report.reason is None else f"not counted ({report.reason})"
-    privacy = "" if spent is None else f"; {spent}, enough for {left} more"
+    unpromised = f"; {SEEDED}" if report.guarantee == SEEDED else ""
+    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more"
     _tell(f"round {report.round}: learnt from {report.n_lists} searches, {what}{privacy}")
+
+
+def _account_of(report: Report) -> Json:
+    """An epsilon never without its relation and against whom it counts."""
+    if report.ledger is None:
+        return {"epsilon_spent": None, "adjacency": None, "against": None, "guarantee": report.guarantee}
+    budget = report.ledger.budget
+    whom = {"adjacency": str(budget.adjacency), "against": budget.price.against}
+    return {"epsilon_spent": report.ledger.epsilon_spent, **whom, "guarantee": report.guarantee}
 
 
 def _show(seen: RoundSeen, *, as_json: bool) -> None:

@@ -35,8 +35,9 @@ class Mechanism(StrEnum):
 class AdjacencyName(StrEnum):
     """Which two federations must look alike."""
 
-    add_remove = "add-remove"
+    zero_out = "zero-out"
     replace_one = "replace-one"
+    add_remove = "add-remove"
 
 
 @app.command()
@@ -55,14 +56,17 @@ def epsilon(
         float | None, typer.Option(help="Probability without a promise; 1e-5 for gaussian, else none: pure epsilon.")
     ] = None,
     sampling: Annotated[float, typer.Option(help="Updates: probability that a client is in a round.")] = 1.0,
-    scheme: Annotated[str, typer.Option(help="How clients are drawn: poisson or fixed (in number).")] = "poisson",
+    scheme: Annotated[
+        str, typer.Option(help="How clients are drawn: poisson, fixed (in number) or everybody.")
+    ] = "poisson",
     clients: Annotated[int | None, typer.Option(help="In the federation; delta must be below 1 / clients.")] = None,
     honest: Annotated[
         int | None, typer.Option(help="Updates: clients that share the noise among them; default: the server adds it.")
     ] = None,
     adjacency: Annotated[
-        AdjacencyName, typer.Option(help="Updates: which two federations must look alike.")
-    ] = AdjacencyName.add_remove,
+        AdjacencyName,
+        typer.Option(help="Updates: which two federations must look alike; add-remove costs double if fixed."),
+    ] = AdjacencyName.zero_out,
     accountant: Annotated[str, typer.Option(help="Updates: pld (tight) or rdp (a bound).")] = "pld",
     p: Annotated[float | None, typer.Option("--p", help="Responses: probability of the truth.")] = None,
     total: Annotated[float | None, typer.Option(help="Responses: epsilon of all; gives p, or the rounds.")] = None,

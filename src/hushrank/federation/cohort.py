@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushrank.privacy.placement import Scheme
 from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
@@ -52,6 +53,13 @@ class Population:
     def cohort_size(self) -> int:
         """Clients in a round; with poisson, on average."""
         return self.n_clients if self.cohort is None else self.cohort
+
+    @property
+    def scheme(self) -> Scheme:
+        """As the accountants call the way in which clients are drawn."""
+        if self.is_poisson:
+            return Scheme.poisson
+        return Scheme.everybody if self.cohort_size == self.n_clients else Scheme.fixed
 
     @property
     def is_complete(self) -> bool:

@@ -164,8 +164,8 @@ class Evolution(Exchange):
         rounds = exposure.rounds or 1
         total = total_epsilon(epsilon, n_interactions=exposure.interactions, rounds=rounds)
         promise = (
-            f"Each search is protected on the device, against everybody, epsilon {epsilon:.4g}. {STAYS}. "
-            f"A client that answers in all {rounds:,} rounds spends {total:,.4g} in all."
+            f"Each search is protected on the device, against everybody, epsilon {epsilon:.4g} (replace-one). {STAYS}. "
+            f"A client that answers in all {rounds:,} rounds spends {total:,.4g} in all, against everybody."
         )
         n_others = len(self.finite.values) - 1
         return promise, f"each as it was with probability {self.p:g}, else one of the {n_others} other values"

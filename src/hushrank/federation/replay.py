@@ -26,7 +26,8 @@ class Replay:
         """A client's next impressions, from the first again after the last.
 
         Who has none learns nothing, and the quality of what they saw is not known: NaN. Under protection they answer
-        all the same: a sum must not tell who is silent, and noise in shares adds up only if everybody sends one.
+        all the same, within the norm that weights keep to: whether a client answers must not depend on its data, and
+        noise in shares adds up only if everybody sends one.
         """
         del key
         own = self.own[client.id]
@@ -34,6 +35,7 @@ class Replay:
         numbers = [int(own[((round - 1) * n + step) % len(own)]) for step in range(n)]
         lessons = [self._remember(federation, client, number) for number in numbers]
         local, quality = follow_lessons(params, lessons, federation.steps)
+        local = local if lessons else federation.steps.keep(params)
         weight = n or int(federation.answers_always)
         return DenseUpdate((local - params).astype(params.dtype), weight), quality if n else float("nan")
 

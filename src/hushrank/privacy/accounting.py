@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from hushrank.extras import require_package
-from hushrank.privacy.placement import Adjacency, Placement
+from hushrank.privacy.placement import Adjacency, Placement, Scheme
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
 
 ACCOUNTANTS = ("pld", "rdp")
-SCHEMES = ("poisson", "fixed")
 _CLOSE = 1e-3  # relative; Why: a found noise is on the safe side, and ten trials of a second each bring it this near
 _MOST_ROUNDS = 10**9
 _STEPS, _LEAST_STEP, _MEANINGLESS = 2000, 1e-5, 500.0  # Why: see _pld_epsilon
@@ -36,8 +35,8 @@ class Training:
     noise_multiplier: float  # standard deviation or scale of the sum's noise / clip norm
     rounds: int
     sampling: float = 1.0  # probability that a client is in a round
-    scheme: str = "poisson"  # how they are drawn: poisson, each sampled independently, or fixed in number
-    adjacency: str = Adjacency.add_remove  # or replace-one: which two federations must look alike
+    scheme: str = Scheme.poisson  # how they are drawn; with a sampling of 1 poisson is everybody
+    adjacency: str = Adjacency.zero_out  # which two federations must look alike
 
     def __post_init__(self) -> None:
         if self.mechanism not in ("gaussian", "laplace"):
@@ -49,21 +48,20 @@ class Training:
             )
         if not 1 <= self.rounds <= _MOST_ROUNDS:
             raise ValueError(f"rounds is {self.rounds}, must be from 1 to {_MOST_ROUNDS:,}.")
-        if self.scheme not in SCHEMES:
-            raise ValueError(f"the sampling scheme is {self.scheme!r}, must be one of {', '.join(SCHEMES)}.")
+        Scheme(self.scheme)
         Adjacency(self.adjacency)
         _check_sampling(self)
 
     @property
     def ratio(self) -> float:
         """How far one client moves a sum / the noise."""
-        return Adjacency(self.adjacency).factor / self.noise_multiplier
+        return Adjacency(self.adjacency).factor(self.scheme) / self.noise_multiplier
 
 
 def _check_sampling(training: Training) -> None:
     if not 0 < training.sampling <= 1:
         raise ValueError(f"sampling is {training.sampling}, must be a probability above 0 and at most 1.")
-    if training.sampling < 1 and training.scheme != "poisson":
+    if training.sampling < 1 and training.scheme != Scheme.poisson:
         raise ValueError(
             "sampling makes epsilon smaller only where each client is drawn independently (poisson): in a "
             "cohort of fixed size one client's place depends on the others. Draw so, or count every round in full "
@@ -71,7 +69,7 @@ def _check_sampling(training: Training) -> None:
         )
     if training.sampling < 1 and training.adjacency == Adjacency.replace_one and training.mechanism == "laplace":
         raise ValueError(
-            "no analysis of sampled Laplace noise for replacing a client is at hand: use adjacency add-remove, "
+            "no analysis of sampled Laplace noise for replacing a client is at hand: use adjacency zero-out, "
             "gaussian noise, or sampling 1."
         )
 
@@ -148,6 +146,11 @@ def explain_training(
             f"delta is {delta:g}, more than 1 / clients = {1 / n_clients:g}: it would allow to publish everything "
             "about one client at random."
         )
+    if n_honest is not None and options.get("adjacency") == Adjacency.add_remove:
+        raise ValueError(
+            "adjacency is add-remove, which does not hold where clients add the noise: a round needs their answers, so "
+            "that one client can decide whether there is a step. Use zero-out or replace-one."
+        )
     find = "epsilon" if epsilon is None else "noise" if noise_multiplier is None else "rounds"
     training = Training(
         mechanism, 1.0 if noise_multiplier is None else noise_multiplier, 1 if rounds is None else rounds, **options
@@ -166,9 +169,20 @@ def describe_account(
     return (
         f"differential privacy of one client, that is of all its searches and clicks together, over all "
         f"{training.rounds} rounds: epsilon {epsilon:.4g}, delta {account.delta or 0:g}. Whatever is concluded from "
-        f"what is published becomes at most {times} as likely by {Adjacency(training.adjacency).words}{slack}. "
-        f"{_describe_sampling(training)} {describe_observers(placement, n_honest, is_secure=is_secure)}"
+        f"what is published becomes at most {times} as likely if {Adjacency(training.adjacency).words}{slack}. "
+        f"{_describe_relation(training)}{_describe_sampling(training)} "
+        f"{describe_observers(placement, n_honest, is_secure=is_secure)}"
     )
+
+
+def _describe_relation(training: Training) -> str:
+    if training.adjacency == Adjacency.zero_out:
+        return "Whether the client takes part, and when it is silent, is not hidden. "
+    if training.adjacency == Adjacency.add_remove and training.scheme == Scheme.fixed:
+        return "In a cohort of fixed size another client takes its place, so that a sum moves by twice the clip norm. "
+    if training.adjacency == Adjacency.add_remove:
+        return "It holds only where each client is drawn independently, or everybody takes part in every round. "
+    return ""
 
 
 def _describe_sampling(training: Training) -> str:
@@ -232,7 +246,7 @@ def _pure_epsilon(training: Training) -> float:
 def _rdp_epsilon(training: Training, delta: float) -> float:
     library = _library()
     if training.sampling < 1 and (training.mechanism == "laplace" or training.adjacency == Adjacency.replace_one):
-        raise ValueError("the rdp accountant knows sampling for gaussian noise and add-remove only: use pld.")
+        raise ValueError("the rdp accountant knows no sampling of Laplace noise or with replace-one: use pld.")
     # Why the ratio and not the library's own relation: it takes a Gaussian's sensitivity to be 1 whatever the relation.
     event = {"gaussian": library.GaussianDpEvent, "laplace": library.LaplaceDpEvent}[training.mechanism](
         1.0 / training.ratio
@@ -271,6 +285,8 @@ def _gridded_epsilon(training: Training, delta: float, *, step: float) -> float:
         relation = library.NeighboringRelation.REPLACE_ONE  # the library doubles what one client moves
         distribution = make(training.noise_multiplier, neighboring_relation=relation, **options)
     else:
+        # Why the same for zero-out and add-remove: the sum with the client's clipped update, where it was drawn,
+        # against the sum without it; zeros in its place, or nobody, are the same sum.
         distribution = make(1.0 / training.ratio, **options)
     with _quiet():
         return float(distribution.self_compose(training.rounds).get_epsilon_for_delta(delta))
@@ -280,7 +296,7 @@ def _rough_epsilon(training: Training, delta: float) -> float:
     """About how large, in a moment."""
     if training.mechanism == "laplace":
         return min(_pure_epsilon(training), _rdp_epsilon(replace(training, sampling=1.0), delta))
-    return _rdp_epsilon(replace(training, noise_multiplier=1 / training.ratio, adjacency=Adjacency.add_remove), delta)
+    return _rdp_epsilon(replace(training, noise_multiplier=1 / training.ratio, adjacency=Adjacency.zero_out), delta)
 
 
 def find_noise(training: Training, *, epsilon: float, delta: float | None, accountant: str = "pld") -> Training:

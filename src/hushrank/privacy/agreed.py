@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from hushrank.keys import Settings
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
 
 CLIP_NORM = 0.1  # of an update, unless given
@@ -35,8 +36,10 @@ def _least_noise(settings: Settings, epsilon: float) -> float:
     if not isinstance(settings["rounds"], int) or settings["rounds"] < 1:
         raise ValueError(f"rounds is {settings['rounds']}, must be at least 1: epsilon is of all rounds together.")
 
+    factor = Adjacency(settings.get("adjacency") or Adjacency.zero_out).factor()
+
     def keeps(noise: float) -> bool:
-        spend = Spend(settings["mechanism"], 1.0 / noise, times=settings["rounds"])
+        spend = Spend(settings["mechanism"], factor / noise, times=settings["rounds"])
         return composed_epsilon([spend], delta=settings.get("delta")) <= epsilon
 
     low, high = 2.0**-20, 2.0**40

@@ -8,7 +8,7 @@ from hushrank.keys import above_zero, at_least, key, keys_of
 from hushrank.privacy.agreed import CLIP_NORM, DELTA
 from hushrank.privacy.laplace import VARIANTS
 from hushrank.privacy.named import MODES
-from hushrank.privacy.placement import Placement
+from hushrank.privacy.placement import Adjacency, Placement
 from hushrank.privacy.renyi import check_delta
 
 _PAPER, _SOUND = ("paper",), ("sound",)
@@ -59,6 +59,21 @@ class ProtectionKeys:
         only_for=("none",),
     )
     n_honest: int | None = key(None, "noise_at=clients: among how many clients the noise is divided", only_for=_SOUND)
+    adjacency: str | None = key(
+        None,
+        "sound: which two federations must look alike: zero-out (default), replace-one or add-remove",
+        choices=tuple(Adjacency),
+        only_for=_SOUND,
+    )
+
+
+def _check_live(adjacency: str) -> str | None:
+    if adjacency != Adjacency.add_remove:
+        return None
+    return (
+        "must be zero-out or replace-one: in a live federation nobody can vouch for who is asked, and whether a client "
+        "answers is seen, so that its being there or not cannot be hidden"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +88,13 @@ class AgreedProtectionKeys(ProtectionKeys):
         is_needed=True,
     )
     epsilon: float | None = key(None, "paper: of a round, as published", only_for=_PAPER, is_needed=True)
+    adjacency: str | None = key(
+        None,
+        "sound: which two federations must look alike: zero-out (default) or replace-one",
+        choices=tuple(Adjacency),
+        check=_check_live,
+        only_for=_SOUND,
+    )
     placement: str | None = key(
         None,
         "sound: who adds the noise, server or clients",
@@ -131,6 +153,11 @@ def check_sum(keys: PrivacyKeys, *, cohort_size: int) -> None:
         raise ValueError(
             f"noise_at is {keys.noise_at} and n_honest {keys.n_honest}: give noise_at=clients and n_honest, the "
             "number of clients that the noise is divided among, both or neither."
+        )
+    if keys.noise_at == Placement.clients and keys.adjacency == Adjacency.add_remove:
+        raise ValueError(
+            "adjacency is add-remove, which does not hold with noise_at=clients: a round needs n_honest answers, so "
+            "that one client can decide whether there is a step. Use zero-out or replace-one."
         )
     if keys.n_honest is not None and not 1 <= keys.n_honest <= cohort_size:
         raise ValueError(

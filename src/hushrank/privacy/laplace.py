@@ -35,6 +35,8 @@ class PaperNoise(UpdateProtection):
     them with noise. Here an upload is a change: (clipped new weights - the round's weights) + gamma - gamma'. Everybody
     knows the round's weights, so this tells as much as the weights themselves, and the weighted mean of changes, added
     to them, is the published weighted mean of noisy weights. Weights in the mean are n_interactions, as published.
+    Differs: in a live federation every upload weighs 1. A client that searched four times among others that searched
+    once would move the sum four times as far, and the noise, divided into equal shares, was not measured for that.
     """
 
     mode: ClassVar[str] = "paper"
@@ -43,6 +45,7 @@ class PaperNoise(UpdateProtection):
     sensitivity: float  # Delta
     n_clients: int  # among whom the noise is divided; all must take part
     variant: str = "paper"
+    weighs_alike: bool = False  # whether every upload weighs 1, however often its client searched
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -68,6 +71,10 @@ class PaperNoise(UpdateProtection):
         return Clipping(weight_norm=self.weight_norm)
 
     @property
+    def counts_alike(self) -> bool:
+        return self.weighs_alike
+
+    @property
     def answers_always(self) -> bool:
         """The published noise adds up only if everybody sends a share."""
         return True
@@ -85,7 +92,8 @@ class PaperNoise(UpdateProtection):
         n_params = update.delta.shape[-1]
         noise = draw_noise_share(key, n_params, scale=self.scale, n_shares=self.n_clients)
         delta = (update.delta + noise).astype(update.delta.dtype)
-        return PrivateUpdate(delta, float(update.n_interactions), self.describe(n_params))
+        weight = 1.0 if self.weighs_alike else float(update.n_interactions)
+        return PrivateUpdate(delta, weight, self.describe(n_params))
 
     def sum_noise(
         self, n_params: int, *, key: Array, round: int, ids: Callable[[], Array], format: SumFormat | None = None
@@ -120,7 +128,8 @@ class PaperNoise(UpdateProtection):
     def explain(self, exposure: Exposure) -> dict[str, Any]:
         hidden = "; a secure sum shows the server no single upload" if exposure.is_secure else ""
         said = f"{self.describe(exposure.n_params)}{hidden}"
-        return {"mode": self.mode, "epsilon_as_published": self.epsilon, "guarantee": said}
+        relation = str(self.relation(exposure))
+        return {"mode": self.mode, "epsilon_as_published": self.epsilon, "adjacency": relation, "guarantee": said}
 
     def disclose(self, exposure: Exposure) -> Disclosure:
         seen = (
@@ -162,12 +171,14 @@ class PaperNoise(UpdateProtection):
     def describe(self, n_params: int) -> str:
         """The guarantee, with what the paper does not say."""
         pure = self.spend(n_params).ratio * n_params
+        weights = "" if self.weighs_alike else " with equal weights"
         return (
             f"as published, epsilon {self.epsilon:g} of one round with Delta {self.sensitivity:g}; in truth: weights "
             f"are clipped in L2, but Laplace noise needs L1, so epsilon of one round is up to {pure:.4g} with "
-            f"{n_params} parameters; it holds for the sum only, only if all {self.n_clients} clients take part with "
-            "equal weights, and only against those who never see a single upload, most of whose coordinates carry "
-            "next to no noise; every further round spends as much again"
+            f"{n_params} parameters if one client's weights are replaced by any others (replace-one); it holds for the "
+            f"sum only, only if all {self.n_clients} clients take part{weights}, and only against those who never see "
+            "a single upload, most of whose coordinates carry next to no noise; every further round spends as much "
+            "again"
         )
 
 

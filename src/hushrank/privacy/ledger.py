@@ -10,6 +10,10 @@ can write a new chain: the ledger protects its owner from accidents, not from th
 A round costs its full price, however seldom a client is sampled: whoever asked knows that it was, so sampling hides
 nothing from them. Only the accounts of `accounting.py`, against those who do not know who was asked, count it.
 
+A ledger names its neighbouring relation. Earlier versions wrote add-remove into every one, which does not hold in a
+live federation: such a ledger is kept as it was written, and its numbers are those of the relation that the federation
+has now, at the same price (`describe_relation`).
+
 No query, document or click is in it, and no time: only round numbers and what they cost. Standard library only.
 """
 
@@ -21,7 +25,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,7 +55,7 @@ class Budget:
     epsilon: float  # for all rounds together
     delta: float | None  # None: pure epsilon, without Gaussian noise
     price: Spend  # of one round, as agreed on joining
-    adjacency: str = Adjacency.add_remove
+    adjacency: str = Adjacency.zero_out  # which two federations the price is about
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -112,9 +116,27 @@ def open_ledger(path: Path, budget: Budget) -> Ledger:
             _flush_directory(path.parent)
             content = header + torn
         ledger = _verify(content, path)
-    if ledger.budget != budget:
+    if not _is_same(ledger.budget, budget):
         raise LedgerError(f"{path} was made for {ledger.budget}, not for {budget}. Budgets are not changed in place.")
     return ledger
+
+
+def _is_same(written: Budget, budget: Budget) -> bool:
+    """Whether a ledger is the budget's, but for the relation that earlier versions wrote."""
+    is_older = written.adjacency == Adjacency.add_remove
+    return written == (replace(budget, adjacency=written.adjacency) if is_older else budget)
+
+
+def describe_relation(budget: Budget) -> str:
+    """Against whom an epsilon of this ledger holds, and for which two federations."""
+    against = f"against {budget.price.against}"
+    if budget.adjacency != Adjacency.add_remove:
+        return f"{against}, if {Adjacency(budget.adjacency).words}"
+    held = Adjacency.replace_one if budget.price.mechanism == "pure" else Adjacency.zero_out
+    return (
+        f"{against}, if {held.words}; add-remove was written by an earlier version and does not hold in a "
+        "live federation"
+    )
 
 
 def write_ledger(path: Path, budget: Budget, entries: Sequence[Entry]) -> Ledger:
@@ -166,8 +188,8 @@ def check_budget(ledger: Ledger, spend: Spend) -> None:
     if after > ledger.budget.epsilon:
         raise BudgetSpentError(
             f"the privacy budget for {ledger.budget.federation} is used up: epsilon {spent:.4g} of "
-            f"{ledger.budget.epsilon:g} was spent in {len(ledger.entries)} rounds, one more would make {after:.4g}. "
-            "This client answers no more."
+            f"{ledger.budget.epsilon:g} was spent in {len(ledger.entries)} rounds against {spend.against}, one more "
+            f"would make {after:.4g}. This client answers no more."
         )
 
 
@@ -211,6 +233,7 @@ def describe_ledger(ledger: Ledger) -> dict[str, Any]:
         "epsilon_spent": spent,
         "delta": budget.delta,
         "adjacency": str(budget.adjacency),
+        "holds": describe_relation(budget),
         "entries": len(ledger.entries),
         "rounds_left": count_rounds_left(ledger),
         "chain": "intact, last line cut off and counted as spent" if ledger.is_torn else "intact",
@@ -249,8 +272,8 @@ def _write_at(file: BinaryIO, place: int, content: bytes) -> None:
 
 def _verify(content: bytes, path: Path) -> Ledger:
     *lines, tail = content.split(b"\n")
-    if lines and not tail and b"\0" in lines[-1]:  # Why: after a power cut, blocks that were never written are zeros
-        tail = lines.pop()
+    if lines and not tail and b"\0" in lines[-1] and lines[-1].count(b'"entry":') < 2:
+        tail = lines.pop()  # Why: after a power cut, blocks that were never written are zeros; two lines in one are not
     if not lines:
         raise LedgerError(f"{path} has no whole first line: it is no ledger, or was cut off while it was made.")
     budget = _parse_header(_unseal(lines[0], _START, path, 1), path)

@@ -48,7 +48,13 @@ def make_paper_noise(settings: Settings) -> PaperNoise:
         raise ValueError("privacy=paper needs epsilon, of a round: 1.2, 2.3, 4.5 and 10 are published.")
     epsilon, sensitivity = settings["epsilon"], settings.get("sensitivity")
     sensitivity = published_sensitivity(epsilon) if sensitivity is None else sensitivity
-    return PaperNoise(epsilon, sensitivity, settings["n_clients"], settings.get("variant", "paper"))
+    return PaperNoise(
+        epsilon,
+        sensitivity,
+        settings["n_clients"],
+        settings.get("variant", "paper"),
+        weighs_alike=settings.get("weighs_alike", False),
+    )
 
 
 def settle_paper(settings: Settings) -> dict[str, Any]:

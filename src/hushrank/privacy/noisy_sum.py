@@ -1,7 +1,8 @@
 """A sum of clipped updates behind noise: what the sound mechanisms share.
 
-Every sampled client sends one message of weight 1, a zero update if it learnt nothing, because how often somebody
-searched, and silence, are data too. The noise is added by the server, once, or by the clients, each a share.
+Every sampled client sends one message of weight 1, a zero update if it learnt nothing: in the sum its data then look
+like none, which is what zero-out compares. That it answered at all is not hidden. The noise is added by the server,
+once, or by the clients, each a share.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from hushrank.privacy.accounting import Account, Training, describe_account, make_account
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
-from hushrank.privacy.placement import Adjacency, Placement
+from hushrank.privacy.placement import Adjacency, Placement, Scheme
 from hushrank.privacy.protection import Clipping, Contrast, Exposure, NormBound, UpdateProtection
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.renyi import Spend, composed_epsilon
@@ -27,6 +28,7 @@ from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
 _ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
+_SUMMED = "The clients' noise is in the sum. Not how often a client searched, nor whether it learnt anything."
 _BLOCK = 4096  # Why: clients whose shares are held at once
 
 
@@ -87,7 +89,7 @@ class NoisySum(UpdateProtection):
 
     @property
     def answers_always(self) -> bool:
-        """A sound sum must not tell who is silent."""
+        """Whether a client answers must not depend on its data: zero-out hides the data, not the answering."""
         return True
 
     @property
@@ -167,8 +169,10 @@ class NoisySum(UpdateProtection):
         return cohort
 
     def quorum(self, *, is_secure: bool = False) -> Quorum:
-        """The server's noise: none, because a step that is taken only where somebody answers would tell that somebody
-        did."""
+        """The server's noise: none, because it is whole however few answer.
+
+        This hides nobody's silence: who is awake decides whether a round opens, and a server may ask for a quorum.
+        """
         if self.n_honest is None and self.noise_multiplier > 0:
             return Quorum(0)
         return UpdateProtection.quorum(self, is_secure=is_secure)
@@ -188,8 +192,10 @@ class NoisySum(UpdateProtection):
         return replace(self, least_step=step)
 
     def price(self, exposure: Exposure) -> Spend | None:
-        del exposure
-        return self.spend() if self.noise_multiplier > 0 else None
+        return self.spend(exposure.adjacency, exposure.scheme) if self.noise_multiplier > 0 else None
+
+    def relation(self, exposure: Exposure) -> Adjacency:
+        return Adjacency(exposure.adjacency)
 
     def describe_message(self, exposure: Exposure) -> str:
         del exposure
@@ -198,8 +204,14 @@ class NoisySum(UpdateProtection):
     def promise(self, exposure: Exposure) -> str:
         if self.noise_multiplier == 0 or exposure.rounds is None:
             return self.guarantee
-        spent = Spend(self.mechanism, self.spend().ratio, times=exposure.rounds)
-        training = Training(self.mechanism, self.noise_multiplier, exposure.rounds)
+        training = Training(
+            self.mechanism,
+            self.noise_multiplier,
+            exposure.rounds,
+            scheme=exposure.scheme,
+            adjacency=exposure.adjacency,
+        )
+        spent = Spend(self.mechanism, training.ratio, times=exposure.rounds)
         epsilon = composed_epsilon([spent], delta=exposure.delta)
         account = Account(training, epsilon, exposure.delta, "rdp", "epsilon")
         return describe_account(account, placement=self.placement, n_honest=self.n_honest)
@@ -215,9 +227,10 @@ class NoisySum(UpdateProtection):
         server's noise: clients add theirs because of the server, which knows whom it asked."""
         if exposure.rounds is None:
             raise ValueError("rounds is None, must be a number: epsilon is of all rounds together.")
-        is_hidden = exposure.scheme == "poisson" and self.placement == Placement.server
+        is_hidden = exposure.scheme == Scheme.poisson and self.placement == Placement.server
         rate = exposure.sampling if is_hidden else 1.0
-        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, rate, exposure.scheme)
+        drawn = (rate, exposure.scheme, exposure.adjacency)
+        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, *drawn)
 
     def explain(self, exposure: Exposure) -> dict[str, Any]:
         settings = {
@@ -234,7 +247,12 @@ class NoisySum(UpdateProtection):
         words = describe_account(
             account, placement=self.placement, n_honest=self.n_honest, is_secure=exposure.is_secure
         )
-        counted = {"adjacency": str(training.adjacency), "rounds": exposure.rounds, "sampling": training.sampling}
+        counted = {
+            "adjacency": str(training.adjacency),
+            "rounds": exposure.rounds,
+            "sampling": training.sampling,
+            "scheme": str(training.scheme),
+        }
         return {**settings, "epsilon": account.epsilon, "delta": account.delta, "guarantee": words, **counted}
 
     def disclose(self, exposure: Exposure) -> Disclosure:
@@ -246,22 +264,22 @@ class NoisySum(UpdateProtection):
             without = f"No guarantee: updates are clipped, but carry no noise. {STAYS}."
             return Disclosure(without, (("the server", seen), others, guarantee))
         against, seen = _describe_server(self, is_secure=exposure.is_secure)
-        slack = f" (delta {promised['delta']:g})" if promised["delta"] else ""
+        slack = f", delta {promised['delta']:g}" if promised["delta"] else ""
         return Disclosure(
             f"One client's whole history is protected over all {promised['rounds']} rounds, epsilon "
-            f"{promised['epsilon']:.4g}{slack}, against {against}. {STAYS}.",
+            f"{promised['epsilon']:.4g} ({promised['adjacency']}{slack}), against {against}. {STAYS}.",
             (
-                ("the server", f"{seen} Not how often a client searched: all count as one, also who learnt nothing."),
+                ("the server", seen),
                 ("everybody else", "The new ranker of every round, with noise that hides each client's part."),
                 guarantee,
             ),
         )
 
-    def spend(self, adjacency: str = Adjacency.add_remove) -> Spend:
+    def spend(self, adjacency: str = Adjacency.zero_out, scheme: str = Scheme.fixed) -> Spend:
         """What one round costs a client that takes part, seen through the noisy sum."""
         if self.noise_multiplier == 0:
             raise ValueError("noise_multiplier is 0: without noise there is no guarantee to account for.")
-        return Spend(self.mechanism, Adjacency(adjacency).factor / self.noise_multiplier)
+        return Spend(self.mechanism, Adjacency(adjacency).factor(scheme) / self.noise_multiplier)
 
     @abstractmethod
     def widest_update(self, n_params: int) -> Array:
@@ -322,13 +340,18 @@ def _describe_message(mechanism: NoisySum) -> str:
 def _describe_server(mechanism: NoisySum, *, is_secure: bool) -> tuple[str, str]:
     """(against whom the noise protects, what the server sees)"""
     if mechanism.placement == Placement.server:
-        seen = "Every client's clipped update before the noise, and who sent it: it adds the noise and must be trusted."
+        seen = (
+            "Every client's clipped update before the noise, and who sent it: it adds the noise and must be trusted. "
+            "Not how often a client searched, because all count as one; but an update of zeros says that nothing was "
+            "learnt."
+        )
         return "everybody but the server", seen
     if is_secure:
         honest = f"as long as {mechanism.n_honest:,} clients add their noise"
-        return f"everybody, the server included, {honest}", f"{MASKED} The clients' noise is in the sum."
+        return f"everybody, the server included, {honest}", f"{MASKED} {_SUMMED}"
     seen = (
         "Every client's clipped update with its share of the noise, and who sent it. One share hides little: only the "
-        "sum carries all of it."
+        "sum carries all of it. Not how often a client searched, because all count as one; but an update next to zero "
+        "suggests that nothing was learnt."
     )
     return "everybody who sees only sums, which the server does not", seen

@@ -16,6 +16,7 @@ import numpy as np
 
 from hushrank.privacy.clipping import clip_weights
 from hushrank.privacy.disclosure import Disclosure, as_sentence
+from hushrank.privacy.placement import Adjacency, Scheme
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.renyi import Spend
 from hushrank.privacy.sum_format import SumFormat
@@ -58,7 +59,8 @@ class Exposure:
     rounds: int | None = None  # None: endless
     delta: float | None = None  # probability without a promise; None: pure epsilon
     sampling: float = 1.0  # probability that a client is in a round
-    scheme: str = "fixed"  # how clients are drawn: poisson, each sampled independently, or fixed in number
+    scheme: str = Scheme.fixed  # how clients are drawn; fixed is also said where nobody can vouch for it
+    adjacency: str = Adjacency.zero_out  # which two federations must look alike, where a mechanism leaves the choice
     is_secure: bool = False  # whether a secure sum hides single updates from the server
 
 
@@ -158,6 +160,11 @@ class Protection(ABC):
         """What one message costs a client; None: nothing is promised, so no account is kept."""
         del exposure
         return None
+
+    def relation(self, exposure: Exposure) -> Adjacency:
+        """Which two federations `price` is about."""
+        del exposure
+        return Adjacency.replace_one
 
     @abstractmethod
     def describe_message(self, exposure: Exposure) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 class Quorum:
     """How many answers a round needs. With fewer it is lost: the ranker stays as it is."""
 
-    least: int = 1  # 0: a round whose noise must come even where nobody answers
+    least: int = 1  # 0: the noise of a round is whole even where nobody answers
     is_most: bool = False  # and more than two thirds of those asked: the threshold of a secure sum
 
     def needed(self, n_asked: Any) -> Any:

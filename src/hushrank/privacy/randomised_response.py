@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure, Protection
 from hushrank.privacy.renyi import Spend
 from hushrank.streams import draw_bits
@@ -133,9 +134,9 @@ def describe_guarantee(epsilon: float, *, n_interactions: int) -> str:
     if math.isinf(epsilon):
         return "no guarantee: p = 1 tells every reward as it was (the mean of each direction is sent)"
     return (
-        f"local differential privacy of each interaction, epsilon {epsilon:.4g}, against everybody including the "
-        f"server; interactions in this message: {n_interactions}, together epsilon {epsilon * n_interactions:.4g}; "
-        "every further round adds as much"
+        f"local differential privacy of each interaction, epsilon {epsilon:.4g} if another takes its place "
+        "(replace-one), against everybody including the server; interactions in this message: "
+        f"{n_interactions}, together epsilon {epsilon * n_interactions:.4g}; every further round adds as much"
     )
 
 
@@ -160,6 +161,7 @@ def explain_spending(epsilon: float, *, n_interactions: int, rounds: int) -> dic
         "interactions": n_interactions,
         "rounds": rounds,
         "epsilon_total": total if math.isfinite(total) else None,
+        "adjacency": str(Adjacency.replace_one),
         "guarantee": describe_guarantee(epsilon, n_interactions=n_interactions),
     }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 ORDERS = (*(1 + x / 10 for x in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
 MECHANISMS = ("gaussian", "laplace", "pure")
+READERS, EVERYBODY = "readers of rankers, not the server", "everybody, the server included"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Spend:
             )
         if self.times < 1:
             raise ValueError(f"times is {self.times}, must be at least 1.")
+
+    @property
+    def against(self) -> str:
+        """Whom a live client's spending counts against: noise of a sum does not hide an answer from who receives it."""
+        return EVERYBODY if self.mechanism == "pure" else READERS
 
 
 def renyi_cost(spend: Spend, order: float) -> float:

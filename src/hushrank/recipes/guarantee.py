@@ -12,6 +12,7 @@ from hushrank.federation.keys import evolution_of, population_of
 from hushrank.federation.summation import MaskedSum, OpenSum, Summation
 from hushrank.privacy.agreed import DELTA
 from hushrank.privacy.named import make_protection
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure, UpdateProtection
 from hushrank.recipes.recipe import Recipe
 
@@ -50,7 +51,8 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
         rounds=recipe.rounds,
         delta=DELTA if recipe.delta is None else recipe.delta,
         sampling=population.cohort_size / population.n_clients,
-        scheme=population.sampling,
+        scheme=population.scheme,
+        adjacency=recipe.adjacency or Adjacency.zero_out,
         is_secure=recipe.secure_sum,
     )
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scripted_federation import ScriptedFederation, no
 from scripted_server import Request, Response, serving
 
+from hushrank.clicks.named import named_user
+from hushrank.data.load import load_dataset
 from hushrank.live.device import transport
-from hushrank.live.device.account import LEDGER, SET_ASIDE
+from hushrank.live.device.account import LEDGER, SET_ASIDE, describe_spending, open_account
 from hushrank.live.device.client import Ending, Listeners
 from hushrank.live.device.service import Device, serve_device
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop
+from hushrank.live.pretend.crowd import Pretence, pretend
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
-from hushrank.privacy.ledger import LedgerError, read_ledger
+from hushrank.privacy.ledger import LedgerError, read_ledger, write_ledger
 
 SOUND = make_agreement(
     "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=6
@@ -124,6 +129,25 @@ def test_the_budget_is_remembered_and_not_changed_by_losing_the_ledger(tmp_path:
     assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
 
 
+def test_the_ledger_of_an_older_home_goes_on(tmp_path: Path) -> None:
+    """It says add-remove, as all did; the price, and so what is left, is as it was."""
+    federation, path = spend_three(tmp_path), tmp_path / LEDGER
+    newer = read_ledger(path)
+    assert newer.budget.adjacency == "zero-out"
+    older = write_ledger(path, replace(newer.budget, adjacency="add-remove"), newer.entries)
+    serve(federation, Device(tmp_path, rounds=1))
+    after = read_ledger(path)
+    assert after.budget == older.budget and len(after.entries) == 4
+    assert "(add-remove, against readers of rankers, not the server)" in describe_spending(after)
+
+
+def test_a_seeded_federation_has_no_account(tmp_path: Path) -> None:
+    with Interactions(tmp_path / STORE) as store:
+        assert open_account(store, replace(SOUND, seed=3), "c") is None
+        with pytest.raises(ValueError, match="this federation promises no privacy: leave it out"):
+            open_account(store, replace(SOUND, seed=3), "c", epsilon=1.0)
+
+
 def test_a_whole_ledger_is_not_rebuilt(tmp_path: Path) -> None:
     federation, told = spend_three(tmp_path), list[str]()
     serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True), told)
@@ -147,3 +171,31 @@ def test_the_budget_of_an_older_home_is_read_from_the_first_line(tmp_path: Path)
     assert json.loads((tmp_path / LEDGER).read_bytes().splitlines()[0])["epsilon"] == 10.0
     serve(federation, Device(tmp_path, rounds=1, rebuilds_ledger=True))
     assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
+
+
+def test_a_ledger_is_rebuilt_from_a_server_that_has_seen_the_newest_receipt(tmp_path: Path) -> None:
+    """A server whose file was restored from an older copy would tell of fewer answers."""
+    federation = spend_three(tmp_path)
+    with Interactions(tmp_path / STORE) as store:
+        store.keep_receipt("of-round-3")
+    with serving(federation) as (url, requests):
+        serve_device(Device(tmp_path, url, is_once=True, rebuilds_ledger=True), Listeners(), Stop())
+    asked = [request.headers.get("Hushrank-Receipt") for request in requests if request.path == "/v1/me"]
+    assert asked and set(asked) == {"of-round-3"}
+
+
+def test_pretend_people_rebuild_their_ledgers_too(tmp_path: Path) -> None:
+    data = load_dataset("tiny", folds=[1])
+    agreement = replace(SOUND, n_features=data.folds[0].train.n_features)
+    federation = ScriptedFederation(agreement, np.zeros(agreement.n_features, np.float32))
+    with serving(federation) as (url, _):
+        people = Pretence(url, tmp_path, data.folds[0], named_user("perfect", n_grades=3), tokens=["t" * 43], rounds=1)
+        pretend(people, [0], stop=Stop(), show=print, greet=print, tell=print)
+        (tmp_path / "0" / LEDGER).unlink()
+        with pytest.raises(LedgerError, match="--rebuild-ledger"):
+            pretend(people, [0], stop=Stop(), show=print, greet=print, tell=print)
+        told = list[str]()
+        again = replace(people, rebuilds_ledger=True)
+        pretend(again, [0], stop=Stop(), show=print, greet=print, tell=told.append)
+    assert "was rebuilt: 1 answers count as given" in told[0]
+    assert len(read_ledger(tmp_path / "0" / LEDGER).entries) == 2

@@ -493,3 +493,38 @@ def test_died_at_any_point_every_list_is_in_one_answer(
         assert take_part(member) is Ending.finished
         assert [a.state for a in member.store.outbox.answers()] == [SENT] * 3 and len(counted) == 3
         assert member.store.count_used() == {1: 2, 2: 2, 3: 2}
+
+
+class CountedStop(Stop):
+    """Notes its pauses instead of making them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses = list[float]()
+
+    def wait(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+@pytest.mark.parametrize(
+    ("is_asked", "seconds", "n_pauses"),
+    [
+        (False, 10, 3),  # between rounds
+        (True, 10, 3),  # in one that waits for something to learn from
+        (False, 0, 0),  # polls that end when they should
+    ],
+)
+def test_a_server_that_does_not_wait_is_not_asked_without_a_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool, seconds: int, n_pauses: int
+) -> None:
+    monkeypatch.setattr(client, "WAIT_S", seconds)
+    monkeypatch.setattr(client, "LISTEN_S", seconds)
+    federation, news = federation_of(), list[Response]()
+    federation.closes_in_s = None
+    federation.is_asked = is_asked
+    news += [federation.tell_round(0), *[Response(204)] * 3, *[saying({"finished": True, "last": None})] * 2]
+    federation.on_poll = lambda _: news.pop(0)
+    with joined(federation, tmp_path) as (member, _):
+        member.transport.stop = stop = CountedStop()
+        assert take_part(member) is Ending.finished
+    assert len(stop.pauses) == n_pauses and all(pause > 0 for pause in stop.pauses)

@@ -16,9 +16,12 @@ from scripted_federation import ScriptedFederation
 from scripted_server import Request, serving
 from secret_search import fraction_secret, row_secret, search_bytes, search_text
 
+from hushrank.cli.client import _report
+from hushrank.live.device.client import Report
 from hushrank.live.device.impressions import SAMPLED, Impression
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.wire.agreement import make_agreement
+from hushrank.live.wire.terms import SEEDED
 
 AGREEMENT = make_agreement("process", n_features=3, interactions=2)
 SOUND = make_agreement(
@@ -103,7 +106,11 @@ def test_it_says_what_it_did_and_what_it_spent(tmp_path: Path) -> None:
         assert "joined process: fpdgd, linear ranker, privacy=sound" in done.stderr
         assert "what protects you: differential privacy of one client" in done.stderr
         assert "round 1: learnt from 0 searches, sent 12 bytes; epsilon" in done.stderr
-        assert "enough for 2 more" in done.stderr and done.stdout == ""
+        assert (
+            "spent at delta 1e-05 (zero-out, against readers of rankers, not the server), enough for 2 more"
+            in done.stderr
+        )
+        assert done.stdout == ""
         again = run_client("--home", home, "--json", cwd=tmp_path)  # where it joined, and without a token
         assert again.returncode == 0 and "ended: the federation is finished" in again.stderr
         told = [json.loads(line) for line in again.stdout.splitlines()]
@@ -111,10 +118,34 @@ def test_it_says_what_it_did_and_what_it_spent(tmp_path: Path) -> None:
             (2, 12, "sent", 1),
             (3, 12, "sent", 0),
         ]
+        assert {(t["adjacency"], t["against"]) for t in told} == {("zero-out", "readers of rankers, not the server")}
         left = run_client("leave", "--home", home, cwd=tmp_path)
         assert left.returncode == 0 and f"left {url}" in left.stderr
     listed = run_client("sent", "--home", home, "--json", cwd=tmp_path).stdout.splitlines()
     assert [json.loads(line)["state"] for line in listed] == ["sent"] * 3
+
+
+def test_pretend_people_of_a_seeded_federation_are_promised_nothing(tmp_path: Path) -> None:
+    agreement = make_agreement(
+        "process", n_features=8, privacy="sound", noise_multiplier=2.0, n_clients=1, rounds=2, seed=3
+    )
+    (tmp_path / "tokens").write_text("token-a\n")
+    with serving(ScriptedFederation(agreement, np.zeros(8, np.float32))) as (url, _):
+        done = run_client(url, "--simulate", "tiny", "--tokens", "tokens", "--home", "home", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    sent = run_client("sent", "--home", "home/0", cwd=tmp_path).stdout
+    assert f"what protects you: {SEEDED}" in done.stderr and sent.count(SEEDED) == 3
+    assert "epsilon" not in done.stderr + done.stdout + sent and not (tmp_path / "home" / "0" / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_round_under_a_seed_is_reported_without_an_epsilon(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    _report(Report(1, 2, 12, "sent", None, None, SEEDED), as_json=as_json)
+    out, err = capsys.readouterr()
+    if as_json:
+        assert json.loads(out)["guarantee"] == SEEDED and json.loads(out)["epsilon_spent"] is None
+    else:
+        assert err == f"round 1: learnt from 2 searches, sent 12 bytes; {SEEDED}\n"
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:

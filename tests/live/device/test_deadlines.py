@@ -121,3 +121,16 @@ def test_what_could_not_be_cut_yet_is_cut_again() -> None:
 
     with watchdog.limit(0.0, count):
         assert often.wait(30)
+
+
+def test_a_cut_that_fails_leaves_the_other_deadlines_at_work() -> None:
+    watchdog, failed, over = Watchdog(), threading.Event(), threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise ValueError("a file that was closed meanwhile")
+
+    with watchdog.limit(0.0, fail):
+        assert failed.wait(30)
+    with watchdog.limit(0.0, over.set) as late:
+        assert over.wait(30) and late.has_passed

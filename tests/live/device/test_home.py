@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from scripted_server import Request, Response, saying, serving
 
 from hushrank.clicks.named import named_user
 from hushrank.data.load import load_dataset
-from hushrank.live.device import service, transport
+from hushrank.live.device import membership, service, transport
 from hushrank.live.device.client import Listeners
 from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import JOINING, hold_home
@@ -24,6 +27,7 @@ from hushrank.live.device.transport import Stop, StoppedError
 from hushrank.live.pretend.crowd import Pretence, pretend
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
+from hushrank.locks import LOCK, Busy, lock_directory
 
 Serve = Callable[[Request], Response]
 AGREEMENT = make_agreement("homes", n_features=2, interactions=2)
@@ -122,3 +126,36 @@ def test_an_application_that_looks_too_early_makes_no_home(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="has not joined a federation"):
         open_home(tmp_path / "home")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_new_is_taken_back_while_nobody_else_can_work_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, refused = tmp_path / "home", list[bool]()
+    remove_new = membership.remove_new
+
+    def look_and_remove(new: Sequence[Path]) -> None:
+        with pytest.raises(Busy), lock_directory(home, refusal="busy"):
+            pass
+        refused.append(True)
+        remove_new(new)
+
+    monkeypatch.setattr(membership, "remove_new", look_and_remove)
+    with hold_home(home):
+        pass
+    assert refused == [True] and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+def test_a_lock_that_its_holder_removed_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opened it just before would hold a file that nobody else can find."""
+    flock = fcntl.flock
+
+    def flock_too_late(file: BinaryIO, operation: int) -> None:
+        (tmp_path / LOCK).unlink()
+        (tmp_path / LOCK).touch()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock_too_late)
+    with pytest.raises(Busy), lock_directory(tmp_path, refusal="busy"):
+        pass

@@ -22,10 +22,11 @@ from hushrank.live.device.learning import (
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.wire.agreement import make_agreement
+from hushrank.live.wire.terms import SEEDED
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.streams import ENTROPY
-from hushrank.types import DenseUpdate, SeedReward
+from hushrank.types import Array, DenseUpdate, SeedReward
 
 PARAMS = np.array([0.2, -0.1], np.float32)
 RANKER = KeptRanker(20, PARAMS, seed=None)
@@ -111,6 +112,42 @@ def test_under_protection_who_saw_nothing_answers_with_nothing(store: Interactio
     assert draft is not None and isinstance(draft.raw, DenseUpdate)
     assert not draft.raw.delta.any() and draft.used == () and draft.price == learning.price
     assert learning.seal(draft, key=ENTROPY).weight == 1.0
+
+
+def test_the_price_of_published_noise_covers_everything_that_a_client_can_send() -> None:
+    """Two answers of one client move the sum by their difference, weights included. Laplace noise of scale s on every
+    number then costs |difference|_1 / s. The ranker is outside the ball that weights are clipped to."""
+    settings = {"privacy": "paper", "epsilon": 1.2, "sensitivity": 3.0, "n_clients": 2, "learning_rate": 9.0}
+    learning, scale = gradients_of(**settings), 3.0 / 1.2
+    params, sums = np.array([4.0, -3.0], np.float32), list[Array]()
+    for lists in ([], [shown(clicked=0)], [shown(clicked=0)] * 4, [shown(clicked=1)] * 4):
+        update = learn_update(learning, params, lists)
+        assert np.linalg.norm(params + update.delta) <= 3.0 / 2 * (1 + 1e-6)  # clipped, also where nothing was seen
+        sums.append(learning.exchange.privatise(update, key=ENTROPY).weight * update.delta)
+    worst = max(np.abs(a - b).sum() / scale for a in sums for b in sums)
+    price = learning.price
+    assert price is not None and price.times == 2 and 0.8 < worst <= price.ratio * price.times * (1 + 1e-6)
+    assert price.ratio * price.times == pytest.approx(1.2 * np.sqrt(2))  # L2 norm 3 is at most L1 norm 3 sqrt(2)
+
+
+def test_every_weight_of_published_noise_is_1_and_no_other_is_taken(store: Interactions) -> None:
+    learning = learning_of(**PAPER)
+    for _ in range(4):
+        store.add(shown())
+    draft = learning.draft(store, RANKER, is_last_call=False)
+    assert draft is not None and isinstance(draft.raw, DenseUpdate) and draft.raw.n_interactions == 4
+    assert learning.seal(draft, key=ENTROPY).weight == 1.0 and learning.body.most_weight == 1
+    assert learning.body.decode(learning.seal(draft, key=ENTROPY).body, weight=4.0).weight == 1.0  # of an older client
+
+
+def test_an_answer_under_a_seed_says_that_nothing_is_promised(store: Interactions) -> None:
+    for settings in (PAPER, SOUND, {"method": "foltr-es"}):
+        learning = learning_of(**settings, seed=3)
+        for direction in (1, -1):
+            store.add(trial(direction, 0))
+        draft = learning.draft(store, KeptRanker(20, PARAMS, seed=9), is_last_call=True)
+        assert draft is not None and draft.price is None
+        assert learning.seal(draft, key=ENTROPY).guarantee == SEEDED
 
 
 def test_rewards_are_read_by_direction_in_the_order_of_the_lists(store: Interactions) -> None:

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,29 @@ def test_another_version_of_the_wire_is_explained_wherever_it_is_noticed(path: s
 
     with serving(refuse) as (url, _), pytest.raises(ValueError, match=r"another version of the wire: update hushrank"):
         serve_device(Device(tmp_path / "home", url, "t", is_once=True), Listeners(), Stop())
+
+
+def test_a_certificate_whose_dates_are_wrong_ends_no_client_that_it_has_served(tmp_path: Path) -> None:
+    """The clock of this device jumped, or the operator is late: both come right again."""
+    shown = write_certificate(tmp_path / "shown.pem", "127.0.0.1")
+    good = shown.read_bytes()
+    expired = write_certificate(tmp_path / "expired.pem", "127.0.0.1", until=timedelta(days=-1)).read_bytes()
+    (tmp_path / "ca.pem").write_bytes(good + expired)
+    told = list[str]()
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        shown.write_bytes(good)
+
+    with serving(lambda _: Response(), closes=True, certificate=shown) as (url, _):
+        with Transport(url, ca=tmp_path / "ca.pem", tell=tell) as way:
+            way.call("GET", "/", parse=lambda reply: reply)
+            shown.write_bytes(expired)
+            assert way.call("GET", "/", parse=lambda reply: reply).status == 200
+        assert len(told) == 1 and "certificate has expired" in told[0]
+        shown.write_bytes(expired)
+        with (
+            Transport(url, ca=tmp_path / "ca.pem") as way,
+            pytest.raises(ValueError, match="Check this device's clock"),
+        ):
+            way.call("GET", "/", parse=lambda reply: reply)

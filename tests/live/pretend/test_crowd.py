@@ -66,7 +66,7 @@ def test_people_take_part_until_the_end_and_are_greeted_once(tmp_path: Path) -> 
 
 
 def test_who_has_spent_the_budget_leaves_and_the_others_go_on(tmp_path: Path) -> None:
-    agreement = make_agreement("crowd", n_features=N_FEATURES, method="foltr-es", p=0.5, rounds=9, seed=4)
+    agreement = make_agreement("crowd", n_features=N_FEATURES, method="foltr-es", p=0.5, rounds=9)
     price = make_learning(agreement).price
     assert price is not None
     pretence = pretence_of(tmp_path, epsilon=2.5 * price.ratio * price.times)

@@ -9,6 +9,7 @@ import pytest
 from hushrank.live.server.gauges import read_gauges
 from hushrank.live.server.rounds import RoundRules, Rounds
 from hushrank.live.wire.news import Outcome
+from hushrank.live.wire.refusals import RefusedError
 
 
 class Federation:
@@ -50,8 +51,18 @@ class Federation:
 
 
 def test_a_client_that_never_answers_is_soon_waited_for_only_now_and_then() -> None:
-    took = Federation(3).play({1, 2}, 24)
-    assert took == [60.0] * 3 + [0.0] * 4 + [60.0] + ([0.0] * 7 + [60.0]) * 2  # rounds 8, 16 and 24 wait for all
+    took = Federation(3).play({1, 2}, 300)
+    waited = [number for number, seconds in enumerate(took, start=1) if seconds]
+    assert waited == [1, 2, 3, 8, 16, 32, 64, 128, 256] and set(took) == {0.0, 60.0}
+
+
+def test_who_answers_too_late_is_waited_for_again_in_the_next_patient_round() -> None:
+    federation = Federation(3)
+    federation.play({1, 2}, 32)
+    with pytest.raises(RefusedError):
+        federation.rounds.reserve(3, 32, federation.now)
+    assert federation.play({1, 2}, 32).index(60.0) == 7  # round 40; without that answer it would be 64
+    assert federation.play({1, 2}, 64).count(60.0) == 2  # and then less and less again: 96 and 128
 
 
 def test_who_is_silent_is_asked_in_every_fourth_round_and_after_one_answer_in_all() -> None:

@@ -10,14 +10,26 @@ from typing import Any
 import pytest
 
 from hushrank.live.server.config import FILE, KEYS, ServerConfig, make_config, read_config, rules_of, write_config
-from hushrank.live.server.rounds import RoundRules
+from hushrank.live.server.rounds import RoundRules, Rounds
 from hushrank.live.wire.agreement import make_agreement
+from hushrank.live.wire.terms import guarantee_of
 
 SOUND: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 21}
 
 
 def rules(agreed: dict[str, Any], **config: Any) -> RoundRules:
     return rules_of(make_agreement("library", n_features=3, **agreed), make_config(config))
+
+
+def test_one_client_can_decide_whether_there_is_a_step_and_what_is_promised_says_so() -> None:
+    """A round opens with half of those expected, and a server may ask for answers: silence is not hidden."""
+    agreement = make_agreement("library", n_features=3, privacy="sound", noise_multiplier=2.0, n_clients=4)
+    rounds = Rounds(rules_of(agreement, make_config({})))
+    rounds.join(1, 0.0)
+    assert not rounds.may_open(0.0)
+    rounds.join(2, 0.0)
+    assert rounds.may_open(0.0) and rules_of(agreement, make_config({"quorum": 3})).quorum == 3
+    assert "Whether the client takes part, and when it is silent, is not hidden" in guarantee_of(agreement)
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from asking_people import enrol_people
+from asking_people import Person, enrol_people
 from live_processes import Server, create_federation, serving
 
 from benchmarks.hostile import (
@@ -25,9 +27,10 @@ from benchmarks.hostile import (
     send_without_reading,
     watching,
 )
-from hushrank.live.server.connections import MOST_HEAD, ConnectionGuard, Excess
+from hushrank.live.server.connections import MOST_HEAD, MOST_PER_CLIENT, ConnectionGuard, Excess
 from hushrank.live.server.creation import read_keys
 from hushrank.live.wire import protocol
+from hushrank.live.wire.addresses import network_of
 from hushrank.rankers.named import unpack_ranker
 
 MOST_MB = 200.0
@@ -180,15 +183,30 @@ def test_garbage_is_counted_and_not_logged_line_by_line(tmp_path: Path) -> None:
         assert "Invalid HTTP" not in said_by(server) and said_by(server).count("'malformed'") == 1
 
 
-def test_connections_have_an_end(tmp_path: Path) -> None:
+def ask_as(asking: socket.socket, person: Person) -> bytes:
+    """The answer to a client's own question on a connection of its own."""
+    head = f"GET {protocol.ME} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {person.credential}\r\nhushrank-wire: 1\r\n"
+    asking.sendall(head.encode() + b"\r\n")
+    return read_answer(asking)
+
+
+def is_ended(asking: socket.socket) -> bool:
+    try:
+        return asking.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_clients_can_take_all_connections_and_the_next_is_told(tmp_path: Path) -> None:
     create_federation(tmp_path / "f", "--features", 3, connections=5)
     with serving(tmp_path / "f") as server:
+        people = enrol_people(server.url, tmp_path / "f", 5)
         held = [connect(server.url) for _ in range(5)]
-        for each in held:  # each has been admitted once it is answered
-            each.sendall(HEAD + b"\r\n")
-            assert read_answer(each).startswith(b"HTTP/1.1 200")
+        for each, person in zip(held, people, strict=True):
+            assert ask_as(each, person).startswith(b"HTTP/1.1 200")
         with connect(server.url) as refused:
-            assert refused.recv(100).startswith(b"HTTP/1.1 503")
+            said = read_answer(refused)
+            assert said.startswith(b"HTTP/1.1 503") and b'"reason": "rate"' in said and b"retry-after" in said
         held.pop().close()
         while True:  # until the server has noticed
             with connect(server.url) as again:
@@ -199,6 +217,114 @@ def test_connections_have_an_end(tmp_path: Path) -> None:
         for each in held:
             each.close()
         assert said_by(server).count("'connections'") == 1
+
+
+def test_strangers_make_room_for_clients(tmp_path: Path) -> None:
+    """The oldest goes; who has shown a credential stays."""
+    create_federation(tmp_path / "f", "--features", 3, connections=5)
+    with serving(tmp_path / "f") as server:
+        person, *_ = enrol_people(server.url, tmp_path / "f", 1)
+        with connect(server.url) as known:
+            assert ask_as(known, person).startswith(b"HTTP/1.1 200")
+            strangers = [connect(server.url) for _ in range(20)]
+            with connect(server.url) as another:
+                assert ask_as(another, person).startswith(b"HTTP/1.1 200")
+            assert ask_as(known, person).startswith(b"HTTP/1.1 200")
+            assert all(is_ended(each) for each in strangers[:15])
+            for each in strangers:
+                each.close()
+
+
+def test_one_client_cannot_take_all_connections(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3)
+    with serving(tmp_path / "f") as server:
+        person, *_ = enrol_people(server.url, tmp_path / "f", 1)
+        held = [connect(server.url) for _ in range(MOST_PER_CLIENT + 3)]
+        for each in held:
+            assert ask_as(each, person).startswith(b"HTTP/1.1 200")
+        assert all(is_ended(each) for each in held[:3])
+        assert all(ask_as(each, person).startswith(b"HTTP/1.1 200") for each in held[3:])
+        for each in held:
+            each.close()
+
+
+def test_a_stranger_that_has_nothing_more_to_ask_is_let_go(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3)
+    with serving(tmp_path / "f") as server:
+        person, *_ = enrol_people(server.url, tmp_path / "f", 1)
+        with connect(server.url) as known, connect(server.url) as stranger:
+            assert ask_as(known, person).startswith(b"HTTP/1.1 200")
+            stranger.sendall(HEAD + b"\r\n")
+            assert read_answer(stranger).startswith(b"HTTP/1.1 200")
+            stranger.settimeout(60)
+            assert is_ended(stranger)  # before the client's, which was idle for longer
+            assert ask_as(known, person).startswith(b"HTTP/1.1 200")
+
+
+def trust(directory: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(directory / "tls-certificate.pem"))
+
+
+def test_handshakes_that_never_come_are_counted_and_ended(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1", connections=8, body_timeout_s=2)
+    with serving(tmp_path / "f") as server:
+        first = connect(server.url)
+        silent = [connect(server.url) for _ in range(30)]  # more than the server has
+        assert is_ended(first)  # it made room
+        with trust(tmp_path / "f").wrap_socket(connect(server.url), server_hostname="127.0.0.1") as known:
+            known.sendall(HEAD + b"\r\n")
+            assert read_answer(known).startswith(b"HTTP/1.1 200")
+        for each in silent:
+            each.settimeout(60)
+            assert is_ended(each)  # their time is over
+            each.close()
+        first.close()
+        assert send_garbage(server.url, n=3)
+        assert all(f"'{limit}'" in said_by(server) for limit in ("connections", "head", "malformed"))
+
+
+def test_what_comes_with_the_end_of_a_handshake_is_not_lost(tmp_path: Path) -> None:
+    """The first request in one packet with the client's last word of the handshake, many times."""
+    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
+    with serving(tmp_path / "f") as server:
+        context = trust(tmp_path / "f")
+        for _ in range(20):
+            arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+            inner = context.wrap_bio(arriving, leaving, server_hostname="127.0.0.1")
+            with connect(server.url) as asking:
+                while True:
+                    try:
+                        inner.do_handshake()
+                        break
+                    except ssl.SSLWantReadError:
+                        asking.sendall(leaving.read())
+                        arriving.write(asking.recv(65536))
+                inner.write(HEAD + b"\r\n")
+                asking.sendall(leaving.read())
+                answer = b""
+                while not answer:
+                    arriving.write(asking.recv(65536) or pytest.fail("no answer"))
+                    with suppress(ssl.SSLWantReadError):
+                        answer = inner.read(65536)
+            assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_server_stops_while_somebody_shakes_hands(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1", body_timeout_s=600)
+    with serving(tmp_path / "f") as server, connect(server.url) as silent:
+        silent.sendall(b"\x16\x03\x01")
+        assert metric_over_tls(tmp_path / "f", server) >= 2
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+
+
+def metric_over_tls(directory: Path, server: Server) -> float:
+    token = read_keys(directory).operator_token
+    with trust(directory).wrap_socket(connect(server.url), server_hostname="127.0.0.1") as asking:
+        asking.sendall(f"GET {protocol.METRICS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+        text = read_answer(asking)
+    line = next(line for line in text.splitlines() if line.startswith(b"hushrank_connections "))
+    return float(line.rpartition(b" ")[2])
 
 
 def test_a_long_answer_arrives_whole(server: Server) -> None:
@@ -214,15 +340,61 @@ def make_guard(**settings: Any) -> tuple[ConnectionGuard, list[tuple[str, Any]],
     return guard, said, now
 
 
-def test_one_address_cannot_take_all_connections() -> None:
+@dataclass(eq=False)
+class Wire:
+    """A connection as a guard sees it."""
+
+    guard: ConnectionGuard
+    n_unread: int = 0
+    n_drained: int = 0
+    is_in_head: bool = False
+    ended: list[Excess] = field(default_factory=list)
+
+    def count_unread(self) -> int:
+        return self.n_unread
+
+    def count_drained(self) -> int:
+        return self.n_drained
+
+    def end(self, excess: Excess) -> None:
+        self.ended.append(excess)
+        self.guard.forget(self)
+
+
+def test_strangers_at_one_address_cannot_take_all_connections() -> None:
     guard, _, _ = make_guard()
-    assert [guard.admit("198.51.100.1") for _ in range(3)] == [None, None, Excess.address]
-    assert guard.admit("198.51.100.2") is None
-    assert guard.admit("198.51.100.3") is Excess.connections
-    guard.forget("198.51.100.1")
-    assert guard.n_open == 2 and guard.admit("198.51.100.1") is None
+    wires = [Wire(guard) for _ in range(9)]
+    assert [guard.admit(wire, "198.51.100.1") for wire in wires[:3]] == [None, None, Excess.address]
+    guard.recognise(wires[0], 7)
+    assert guard.admit(wires[3], "198.51.100.1") is None  # a client's no longer counts there
+    assert guard.n_open == 3
+    assert guard.admit(wires[4], "198.51.100.2") is None and wires[1].ended == [Excess.connections]
+    for wire in (wires[3], wires[4]):
+        guard.recognise(wire, 8)
+    assert guard.admit(wires[5], "198.51.100.3") is Excess.connections  # nobody is left to make room
+    guard.forget(wires[0])
+    guard.forget(wires[0])
+    assert guard.n_open == 2 and guard.admit(wires[5], "198.51.100.1") is None
     local, _, _ = make_guard()
-    assert [local.admit("127.0.0.1") for _ in range(3)] == [None] * 3  # this machine has only the limit of all
+    assert [local.admit(Wire(local), "127.0.0.1") for _ in range(3)] == [None] * 3  # this machine has only the other
+
+
+def test_addresses_that_one_network_may_choose_from_count_as_one() -> None:
+    guard, _, _ = make_guard()
+    asked = ["2001:db8::1", "2001:db8::2:3:4", "2001:db8::ffff:5", "2001:db8:0:1::1"]
+    assert [guard.admit(Wire(guard), each) for each in asked] == [None, None, Excess.address, None]
+    assert network_of("::ffff:198.51.100.1") == network_of("198.51.100.1") == "198.51.100.1"
+    assert network_of("fe80::1%eth0") == "fe80::/64" and network_of("not:an:address") == "not:an:address"
+
+
+def test_a_long_answer_over_a_slow_line_is_not_unread() -> None:
+    guard, _, now = make_guard()
+    slow, stuck = Wire(guard, n_unread=100_000), Wire(guard, n_unread=100_000)
+    for second in range(100):
+        now[0] = float(second)
+        slow.n_drained = second // 10
+        guard.end_slow([wire for wire in (slow, stuck) if not wire.ended])
+    assert not slow.ended and stuck.ended == [Excess.unread]
 
 
 def test_a_limit_is_said_once_a_minute_with_how_often() -> None:

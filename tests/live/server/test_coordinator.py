@@ -329,3 +329,33 @@ def test_the_news_say_when_a_round_of_fast_clients_closes(tmp_path: Path) -> Non
 
     assert play(tmp_path / "f", story, min_clients=10) == [60.0, 60.0, 9.0]
     assert play(tmp_path / "g", story, min_clients=10, least_deadline_s=20) == [60.0, 60.0, 20.0]
+
+
+def test_a_request_under_way_while_memory_is_made_anew_still_counts_for_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushrank.live.server.coordinator._TRY_AGAIN_S", 0.01)
+
+    async def story(live: Live) -> None:
+        credential = make_secret()
+        await live.c.enrol(live.tokens.pop(), credential)
+        await live.enrol(1)
+        held = live.c.identify(credential)  # by a request whose body is still on its way
+        is_full = [True]
+
+        @sa.event.listens_for(live.engine, "begin")
+        def make_small(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(f"PRAGMA query_only = {'ON' if is_full[0] else 'OFF'}")
+
+        assert await refusal(live.answer(held)) is Reason.disk
+        is_full[0] = False
+        while live.c.is_in_trouble:
+            await asyncio.sleep(0.01)
+        await live.answer(held)
+        standing = live.c.standing(live.c.identify(credential))
+        assert standing.accepted_updates == 1 and standing.last == LastAnswer(1, Outcome.open)
+        await live.c.leave(held)
+        with pytest.raises(RefusedError):
+            live.c.identify(credential)
+
+    play(tmp_path / "f", story, min_clients=2)

@@ -51,11 +51,14 @@ def test_a_status_says_what_was_spent() -> None:
         "epsilon_spent": 1.5,
         "epsilon_total": 8.0,
         "delta": 1e-5,
+        "adjacency": "zero-out",
+        "against": "readers of rankers, not the server",
         "guarantee": "words",
     }
     text = describe_status(status)
     assert "3, open, 1/2 answers; 2 of 9 closed" in text and "4 norm" in text
-    assert "epsilon 1.5 of 8 (delta 1e-05)" in text
+    assert "epsilon 1.5 of 8 (zero-out, delta 1e-05), by a client that always answered" in text
+    assert "against readers of rankers, not the server" in text
     assert "rounds up to 12, which clients have seen" in text
     assert "updates 0.37 long (median), longest 1, least cosine to the step -0.93, step 0.21" in text
     nothing = describe_status({**status, "missing": None, "lengths": None})

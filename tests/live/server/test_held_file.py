@@ -101,4 +101,21 @@ def test_where_no_copy_can_be_written_that_is_said(tmp_path: Path) -> None:
         one.poll()
         home.rename(tmp_path / "elsewhere")
         assert one.answer(1, dense(0.3, 0, 0)).reason == "disk"
-        assert "No copy could be written" in said(home)
+        assert "No copy could be saved" in said(home)
+
+
+def test_a_file_that_is_overwritten_by_a_smaller_one_is_noticed(tmp_path: Path) -> None:
+    """As `cp` does, which keeps the inode. What the server has open is spoilt, so that no copy of it is offered."""
+    home = tmp_path / "f"
+    create_federation(home, "--features", 3, min_clients=3)
+    old = (home / store.FILE).read_bytes()[:-4096]
+    with serving(home) as server:
+        (one,) = enrol_people(server.url, home, 1)
+        (home / store.FILE).write_bytes(old)
+        for _ in range(100):  # Why not for ever: then it is not noticed
+            if one.ask("GET", protocol.HEALTH).status != 200:
+                break
+            time.sleep(0.1)
+        check_refused(server, one, dense(0, 0, 0))
+    assert f"{store.FILE} was overwritten while the server ran" in said(home) and "No copy could be saved" in said(home)
+    assert not list(home.glob("*rescued*"))

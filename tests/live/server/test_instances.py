@@ -13,6 +13,7 @@ import pytest
 from asking_people import Person, Reply, enrol_people
 from live_processes import HUSHRANK, Server, create_federation, serving
 
+from hushrank.live.server.creation import read_keys
 from hushrank.live.server.instances import Instances
 from hushrank.live.wire import protocol
 from hushrank.live.wire.refusals import Reason, RefusedError
@@ -70,6 +71,28 @@ def test_a_poll_whose_place_was_taken_is_asked_to_wait(server: Server, instance:
         assert poll(person, instance, wait=1).status in (204, 429)
     (reply,) = replies
     assert (reply.status, reply.reason, reply.headers["retry-after"]) == (429, "rate", "5")
+
+
+def count_polls(server: Server, person: Person) -> int:
+    """That wait there now."""
+    token = read_keys(server.directory).operator_token
+    said = person.ask("GET", protocol.METRICS, Authorization=f"Bearer {token}").content.decode()
+    return int(said.partition("\nhushrank_polls ")[2].split()[0])
+
+
+def test_a_poll_whose_place_another_process_took_hears_of_it_when_it_comes_again_at_once(server: Server) -> None:
+    """Its process may be dead, so that nobody counts it as a clone before it comes again."""
+    (person,) = enrol_people(server.url, server.directory, 1, first=4)
+    replies, before = list[Reply](), count_polls(server, person)
+    older = threading.Thread(target=lambda: replies.append(poll(person, A)))
+    older.start()
+    while count_polls(server, person) == before:
+        pass
+    assert poll(person, B, wait=1).status == 204
+    older.join()
+    (reply,) = replies
+    assert (reply.status, reply.reason, reply.headers["retry-after"]) == (429, "rate", "0")
+    assert poll(person, A).reason == "clone" and poll(person, B, wait=0).status == 204
 
 
 def start_client(server: Server, home: Path, *words: str) -> subprocess.Popen[str]:

@@ -182,3 +182,13 @@ def test_rounds_that_close_on_noise_alone_come_ever_less_often() -> None:
     assert rounds.decide(now) is Outcome.closed and rounds.may_follow(Outcome.closed, now)
     rounds.end(Outcome.closed, now)
     assert rounds.opens_at == now and rounds.n_silent == 0
+
+
+def test_who_leaves_does_not_wait_for_the_operators_decision(tmp_path: Path) -> None:
+    home = tmp_path / "f"
+    people, receipt = restore_old_file(home, copied=1, newest=4)
+    with serving(home) as server:
+        leaving, staying = (Person(server.url, person.digest, person.credential) for person in people)
+        assert leaving.ask("POST", protocol.LEAVE, Hushrank_Receipt=receipt).status == 200
+        assert staying.ask("GET", protocol.HEALTH).reason == "behind"  # its receipt was read all the same
+        assert staying.ask("GET", protocol.ME, Hushrank_Receipt=receipt).reason == "behind"

@@ -226,6 +226,10 @@ class Interleavings(RuleBasedStateMachine):
         usual = {client for client in clients if self.misses[client] < 3}
         return usual if len(usual) >= len(clients) / 2 else set(clients)
 
+    def patience(self, client: int) -> int:
+        """A silent client is waited for in every so many rounds: 8, from 6 misses on 16, from 12 on 32 ..."""
+        return 8 * 2 ** sum(self.misses[client] >= 3 * 2**n for n in range(1, 10))
+
     def deadline(self) -> float:
         recent: list[float] = []
         for times in reversed(self.times[:-1]):
@@ -286,7 +290,9 @@ class Interleavings(RuleBasedStateMachine):
         assert self.rounds.invite(self.now) == sorted(invited)
         number, asked = len(self.ended) + 1, sorted(invited[: self.agreed.cohort])
         is_patient = number % 8 == 0 or self.is_lost
-        self.excused = set() if is_patient else set(asked) - self.usual(asked)
+        self.excused = set() if self.is_lost else set(asked) - self.usual(asked)
+        if is_patient:
+            self.excused = {client for client in self.excused if number % self.patience(client)}
         self.closes_at = self.now + (20.0 if is_patient else self.deadline())
         assert self.rounds.open(asked, self.now) == number
         self.asked, self.diary, self.opened_at = asked, [], self.now
@@ -330,6 +336,8 @@ class Interleavings(RuleBasedStateMachine):
             self.times[-1].append(self.now - self.opened_at)
         else:
             assert refusal(self.rounds, client, number, self.now) is reason
+            if reason is Reason.late and self.misses[client] > 3:
+                self.misses[client] = 3  # slow, not gone
 
     def expected_refusal(self, client: int, number: int, newest: int) -> Reason | None:
         if number < 1 or number > newest:

@@ -115,10 +115,26 @@ def test_a_wanted_epsilon_is_kept_with_little_to_spare(epsilon: float, rounds: i
     assert spent(noise) <= epsilon < spent(noise * 0.999)
 
 
+def test_nobody_agrees_on_what_cannot_be_kept_live() -> None:
+    """Who is asked nobody can vouch for, and silence is seen."""
+    with pytest.raises(ValueError, match="adjacency is 'add-remove', must be zero-out or replace-one: in a live"):
+        make(**SOUND, adjacency="add-remove")
+    values = as_json(make(**SOUND)) | {"adjacency": "add-remove", "essential": ["adjacency"]}
+    with pytest.raises(ValueError, match="nobody can vouch for who is asked"):
+        parse_agreement(values)
+
+
+def test_another_relation_is_agreed_and_the_default_leaves_old_digests() -> None:
+    agreement = make(**SOUND, adjacency="replace-one")
+    assert as_json(agreement)["essential"] == ["adjacency"] and "adjacency" not in as_json(make(**SOUND))
+    noise = [made.noise_multiplier for made in (agreement, make(**SOUND))]
+    assert noise[0] is not None and noise[1] is not None and noise[0] == pytest.approx(2 * noise[1], rel=1e-5)
+
+
 @pytest.mark.parametrize("settings", CHOICES)
 def test_only_some_methods_count_clients_alike(settings: dict[str, Any]) -> None:
     agreement = make(**settings)
-    assert exchange_of(agreement).protection.counts_alike == (agreement.is_evolution or agreement.privacy == "sound")
+    assert exchange_of(agreement).protection.counts_alike == (agreement.is_evolution or agreement.privacy != "none")
     assert agreement.is_seeded == ("seed" in settings)
 
 

@@ -19,6 +19,7 @@ from hushrank.live.wire.terms import (
     key_of,
     price_of,
     ranker_of,
+    relation_of,
     server_step_of,
     total_epsilon_of,
 )
@@ -63,7 +64,7 @@ def test_an_evolution_strategy_pays_for_every_interaction() -> None:
 
 def test_published_noise_costs_what_it_costs() -> None:
     agreement = make(privacy="paper", epsilon=1.2, n_clients=20)
-    assert exchange_of(agreement).protection == PaperNoise(1.2, 3.0, 20)
+    assert exchange_of(agreement).protection == PaperNoise(1.2, 3.0, 20, weighs_alike=True)
     assert price_of(agreement) == PaperNoise(1.2, 3.0, 20).spend(46)
     assert "as published, epsilon 1.2" in guarantee_of(agreement)
 
@@ -94,6 +95,34 @@ def test_clipping_without_noise_promises_nothing_and_costs_nothing() -> None:
 def test_a_seeded_federation_draws_as_the_simulator_and_says_so() -> None:
     agreement = make(seed=7)
     assert key_of(agreement).tolist() == stream(seed_key(7), 0, 1).tolist()
-    assert guarantee_of(agreement).startswith(SEEDED)
+    assert guarantee_of(agreement) == SEEDED
     with pytest.raises(ValueError, match="this federation has no seed"):
         key_of(make())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"privacy": "sound", "epsilon": 1.0, "n_clients": 20},
+        {"privacy": "paper", "epsilon": 1.2, "n_clients": 20},
+        {"method": "foltr-es"},
+    ],
+)
+def test_a_seeded_federation_promises_nothing_and_names_no_epsilon(settings: dict[str, Any]) -> None:
+    agreement = make(**settings, seed=7)
+    assert "can be predicted and nothing is promised" in guarantee_of(agreement)
+    assert "epsilon" not in guarantee_of(agreement)
+    assert price_of(agreement) is None and total_epsilon_of(agreement) is None
+
+
+def test_what_is_promised_names_its_relation_and_a_replacement_costs_twice() -> None:
+    settings: dict[str, Any] = {"privacy": "sound", "n_clients": 20, "noise_multiplier": 8, "mechanism": "laplace"}
+    zero, replaced = make(**settings), make(**settings, adjacency="replace-one")
+    assert relation_of(zero) == "zero-out" and relation_of(replaced) == "replace-one"
+    assert price_of(zero) == Spend("laplace", 1 / 8) and price_of(replaced) == Spend("laplace", 2 / 8)
+    assert "while it stays and answers (zero-out)" in guarantee_of(zero) and "epsilon 12.5" in guarantee_of(zero)
+    assert "(replace-one)" in guarantee_of(replaced) and "epsilon 25" in guarantee_of(replaced)
+    assert "Whether the client takes part, and when it is silent, is not hidden" in guarantee_of(zero)
+    assert relation_of(make(method="foltr-es")) == relation_of(make(privacy="paper", epsilon=1.2, n_clients=2))
+    for other in ({"method": "foltr-es"}, {"privacy": "paper", "epsilon": 1.2, "n_clients": 2}):
+        assert relation_of(make(**other)) == "replace-one" and "(replace-one)" in guarantee_of(make(**other))

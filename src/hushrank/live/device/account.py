@@ -14,7 +14,7 @@ from hushrank.live.device.outbox import SENT
 from hushrank.live.device.store import Interactions
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome, Standing
-from hushrank.live.wire.terms import price_of, total_epsilon_of
+from hushrank.live.wire.terms import price_of, relation_of, total_epsilon_of
 from hushrank.privacy.ledger import (
     Budget,
     Entry,
@@ -127,6 +127,7 @@ def make_budget(
         epsilon=chosen if chosen is not None else (total_epsilon_of(agreement) or 0.0) * _ROUNDING,
         delta=agreement.delta,
         price=price,
+        adjacency=relation_of(agreement),
     )
 
 
@@ -149,12 +150,13 @@ def _count_lines(path: Path) -> int:
 
 def _explain_loss(what: str, store: Interactions) -> LedgerError:
     return LedgerError(
-        f"{what} If there is no copy of it: hushrank client --rebuild-ledger --home {store.path.parent} makes one that "
-        "counts every answer as spent."
+        f"{what} If this home is a copy of one that goes on, delete this one. If there is no newer file: hushrank "
+        f"client --rebuild-ledger --home {store.path.parent} makes one that counts every answer as spent."
     )
 
 
 def describe_spending(ledger: Ledger) -> str:
-    """`epsilon 0.31 of 8 spent`"""
+    """`epsilon 0.31 of 8 spent at delta 1e-05 (zero-out, against readers of rankers, not the server)`"""
     delta = "" if ledger.budget.delta is None else f" at delta {ledger.budget.delta:g}"
-    return f"epsilon {ledger.epsilon_spent:.4g} of {ledger.budget.epsilon:.4g} spent{delta}"
+    whom = f"{ledger.budget.adjacency}, against {ledger.budget.price.against}"
+    return f"epsilon {ledger.epsilon_spent:.4g} of {ledger.budget.epsilon:.4g} spent{delta} ({whom})"

@@ -23,7 +23,7 @@ from hushrank.live.device.membership import AgreementChangedError, explain_versi
 from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer
 from hushrank.live.device.rankers import UnusableRankerError, ask_ranker
 from hushrank.live.device.store import Interactions, KeptRanker
-from hushrank.live.device.transport import Reply, Transport, parse_json
+from hushrank.live.device.transport import Reply, Transport, draw_pause, parse_json
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
 from hushrank.live.wire.protocol import (
@@ -42,6 +42,7 @@ from hushrank.types import Array
 
 WAIT_S = 30  # for news of a round
 LISTEN_S = 10  # between two looks into the store while a round waits for something to learn from
+_EARLY = 3  # tries after which the pause is as long as after a poll that ended too early: 2 to 4 s
 _LAST_CALL = 0.8  # of the time that a round is open; then fewer lists than agreed must do
 # Refusals that say: it does not count, nothing is wrong.
 _FREEING = (Reason.late, Reason.round, Reason.not_asked, Reason.phase, Reason.unknown)
@@ -67,6 +68,7 @@ class Report:
     state: str  # sent or refused
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
+    guarantee: str  # of the answer, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,15 @@ class Participant:
 def take_part(member: Participant, *, rounds: int | None = None, is_once: bool = False) -> Ending:
     """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
     device is asked now and has something to tell."""
-    member.transport.receipt = member.store.receipt()
     settle_waiting(member)
     newest = member.store.outbox.newest()
     after, n_answers = newest.round if newest is not None else 0, 0
     while rounds is None or n_answers < rounds:
-        news = ask_round(member, after=after, wait_s=1 if is_once else WAIT_S)
-        if news is not None:
+        began, wait_s = time.monotonic(), 1 if is_once else WAIT_S
+        news = ask_round(member, after=after, wait_s=wait_s)
+        if news is None and not is_once:
+            rest_if_early(member, began, wait_s)
+        elif news is not None:
             settle_last(member, news.last)
             if news.round is None:
                 return Ending.finished
@@ -163,9 +167,10 @@ def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | No
         draft = member.learning.draft(member.store, ranker, is_last_call=left_s <= 0)
         if draft is not None or not waits:
             return draft
-        wait_s = LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
+        began, wait_s = time.monotonic(), LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
         if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:
             return None
+        rest_if_early(member, began, wait_s)
 
 
 def pay(member: Participant, draft: Draft) -> None:
@@ -195,7 +200,7 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
         member.store.outbox.confirm(answer.round)
     ledger = None if member.ledger is None else read_ledger(member.ledger)
     state = SENT if reason is None else REFUSED
-    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger))
+    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee))
     return reason is None
 
 
@@ -227,7 +232,8 @@ def settle_last(member: Participant, last: LastAnswer | None) -> None:
         n_lists = member.store.count_used().get(last.round, 0)
         member.store.outbox.refuse(last.round, str(Outcome.abandoned), frees=True)
         ledger = None if member.ledger is None else read_ledger(member.ledger)
-        member.report(Report(last.round, n_lists, len(answer.body), REFUSED, str(Outcome.abandoned), ledger))
+        told = (REFUSED, str(Outcome.abandoned), ledger, answer.guarantee)
+        member.report(Report(last.round, n_lists, len(answer.body), *told))
 
 
 def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | None:
@@ -245,6 +251,13 @@ def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | No
         member.store.keep_receipt(news.receipt)
         member.transport.receipt = news.receipt
     return news
+
+
+def rest_if_early(member: Participant, began: float, wait_s: float) -> None:
+    """Pause after a poll that brought nothing long before its time. Why: a server that does not wait would be asked
+    again and again without a rest."""
+    if time.monotonic() - began < wait_s / 2:
+        member.transport.stop.wait(draw_pause(_EARLY))
 
 
 def ask_standing(member: Participant) -> Standing:

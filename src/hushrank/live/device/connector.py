@@ -19,6 +19,7 @@ from hushrank.live.wire.addresses import is_loopback
 _NOT_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"}
 )
+_WRONG_DATE = (9, 10)  # what OpenSSL says of a certificate that is not yet valid, or no longer
 _PROBE_S = 5.0  # for a server that may speak TLS
 
 
@@ -132,8 +133,16 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
         raise ValueError(f"{ca} holds no certificates to trust ({error}). Name a PEM file.") from error
 
 
-def refuse_bad_certificate(error: Exception, url: str) -> None:
+def refuse_bad_certificate(error: Exception, url: str, *, has_worked: bool) -> None:
+    """has_worked: with this server before; then a date that is wrong may come right again."""
     if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in _WRONG_DATE and has_worked:
+            return
+        if error.verify_code in _WRONG_DATE:
+            raise ValueError(
+                f"{url}: its certificate is not valid now ({error.verify_message}). Check this device's clock; if that "
+                "is right, tell whoever runs the server."
+            ) from error
         raise ValueError(
             f"{url}: its certificate is not trusted ({error.verify_message}). If the server made it itself, get the "
             "file from whoever runs it, not from the network, and name it with --ca FILE."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _CUT_AGAIN_S = 0.5  # Why: while a connection is being made there is nothing to cut yet
 
@@ -57,7 +57,8 @@ class Watchdog:
                 for deadline in self._watched:
                     if deadline.at <= now:
                         deadline.has_passed, deadline.at = True, now + _CUT_AGAIN_S
-                        deadline.cut()
+                        with suppress(Exception):  # Why any: all other calls need this thread
+                            deadline.cut()
                 self._next = min((deadline.at for deadline in self._watched), default=float("inf"))
                 self._changed.wait(None if self._next == float("inf") else max(self._next - now, 0.0))
 

@@ -23,6 +23,7 @@ from hushrank.live.device.outbox import Answer
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.body_formats import BodyFormat
+from hushrank.live.wire.terms import message_guarantee_of
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
@@ -93,7 +94,8 @@ class Learning(ABC):
     def seal(self, draft: Draft, *, key: Array) -> Answer:
         """The bytes that may leave the device. key: the operating system's entropy, or a simulator's stream."""
         message = self.exchange.privatise(draft.raw, key=key)
-        return Answer(draft.round, self.body.encode(message), message.weight, message.guarantee)
+        guarantee = message_guarantee_of(self.agreement, message.guarantee)
+        return Answer(draft.round, self.body.encode(message), message.weight, guarantee)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,13 @@ class GradientLearning(Learning):
 def learn_update(learning: GradientLearning, params: Array, impressions: list[Impression]) -> DenseUpdate:
     """One step for each list, in the order they were shown [fpdgd, Algorithm 1].
 
-    Who saw nothing and answers all the same sends nothing, with weight 1.
+    Who saw nothing and answers all the same sends the round's weights, within the norm that all weights must keep to:
+    where there is such a norm, an update of zeros would say that nothing was seen, and be further from the others than
+    the noise was measured for. Without one it is zeros.
     """
     lessons = [read_impression(learning, impression) for impression in impressions]
     local, _ = follow_lessons(params, lessons, learning.steps)
+    local = local if lessons else learning.steps.keep(params)
     return DenseUpdate(local - params, max(len(impressions), 1))
 
 

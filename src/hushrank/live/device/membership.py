@@ -9,6 +9,7 @@ DIR/lock            held while a client is at work
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -40,18 +41,19 @@ def hold_home(home: Path, *, is_durable: bool = True) -> Iterator[Interactions]:
     new = list_missing(home / STORE, home / LOCK, home)
     refusal = f"another client is at work in {home}. Stop it, or name another directory."
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    keeps = True  # Why: where another client holds the home, all of it is theirs
-    try:
-        with lock_directory(home, refusal=refusal):
-            keeps = (home / STORE).exists()
+    with lock_directory(home, refusal=refusal):
+        keeps = (home / STORE).exists()
+        try:
             with Interactions(home / STORE, is_durable=is_durable) as store:
                 try:
                     yield store
                 finally:
                     keeps = keeps or not store.is_empty()
-    finally:
-        if not keeps:
-            remove_new(new)
+        finally:
+            if not keeps:  # Why while it is held: afterwards it may be another client's
+                remove_new(new)
+    if not keeps and sys.platform == "win32":  # Why: there a file that is open cannot be removed
+        remove_new(new)
 
 
 def list_missing(*places: Path) -> list[Path]:

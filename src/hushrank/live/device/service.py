@@ -18,6 +18,7 @@ from hushrank.live.device.membership import (
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, Transport, parse_json
+from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import parse_standing
 from hushrank.live.wire.protocol import DEFAULT_URL, ME
 
@@ -56,13 +57,20 @@ def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
         if device.ca is not None:
             remember_trust(device.home, device.ca)
         if device.rebuilds_ledger:
-            standing = transport.call("GET", ME, parse=parse_json(parse_standing))
-            rebuilt = rebuild_account(store, agreement, transport.credential, standing, epsilon=device.epsilon)
-            listeners.tell(rebuilt)
+            listeners.tell(rebuild_ledger(store, transport, agreement, epsilon=device.epsilon))
         ledger = open_account(store, agreement, transport.credential, epsilon=device.epsilon)
         listeners.greet(agreement)
         member = Participant(store, transport, make_learning(agreement), ledger, report=listeners.report)
         return take_part(member, rounds=device.rounds, is_once=device.is_once)
+
+
+def rebuild_ledger(
+    store: Interactions, transport: Transport, agreement: Agreement, *, epsilon: float | None = None
+) -> str:
+    """In the place of one that was lost, from what this device and its server know; in words."""
+    assert transport.credential is not None
+    standing = transport.call("GET", ME, parse=parse_json(parse_standing))
+    return rebuild_account(store, agreement, transport.credential, standing, epsilon=epsilon)
 
 
 def leave_device(device: Device, tell: Callable[[str], None]) -> str:
@@ -93,4 +101,6 @@ def open_transport(
     """To this server, trusting these certificates; None: to the one that was joined, trusting what was named then."""
     known = store.membership()
     url = url or (known.url if known is not None else DEFAULT_URL)
-    return Transport(url, ca=ca or find_trust(store.path.parent), stop=stop, patience_s=patience_s, tell=tell)
+    transport = Transport(url, ca=ca or find_trust(store.path.parent), stop=stop, patience_s=patience_s, tell=tell)
+    transport.receipt = store.receipt()
+    return transport

@@ -147,7 +147,7 @@ class Transport:
 
     def _explain(self, error: Exception) -> str:
         """What went wrong, in words; raises where trying again would not help."""
-        refuse_bad_certificate(error, self.url)
+        refuse_bad_certificate(error, self.url, has_worked=self._has_answered)
         wrong = None if self._has_answered else self._connector.explain(error)
         if wrong is not None:  # Why only of a server that never answered: what has worked may work again
             raise WrongSchemeError(wrong) from error

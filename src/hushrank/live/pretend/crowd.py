@@ -17,7 +17,7 @@ from hushrank.live.device.learning import Learning
 from hushrank.live.device.membership import hold_home, join_federation, list_missing, remember_trust, remove_new
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.rankers import ask_ranker
-from hushrank.live.device.service import open_transport
+from hushrank.live.device.service import open_transport, rebuild_ledger
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.pretend.person import Person, search_enough
@@ -43,6 +43,7 @@ class Pretence:
     epsilon: float | None = None  # the most privacy that each spends; None: what the agreed rounds cost
     ca: Path | None = None
     rounds: int | None = None  # answers of each; None: until the federation is finished
+    rebuilds_ledger: bool = False  # in the place of those that were lost, before anything is answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ def live_one(pretence: Pretence, id: int, board: Scoreboard, listeners: Listener
         agreement = join_federation(store, transport, token=token)
         if pretence.ca is not None:
             remember_trust(home, pretence.ca)
+        if pretence.rebuilds_ledger:
+            listeners.tell(rebuild_ledger(store, transport, agreement, epsilon=pretence.epsilon))
         listeners.greet(agreement)
         member = make_member(pretence, agreement, store, transport, board, id)
         ending = take_part(member, rounds=pretence.rounds)

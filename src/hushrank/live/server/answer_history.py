@@ -2,7 +2,9 @@
 
 A client that was asked and did not answer in several rounds in a row is silent: it is asked less often, and rounds
 close without it. Now and then a round is patient: it asks everybody, waits for all and has the whole time, so that
-silent and slow clients are seen again. One answer, and a client is waited for as before.
+silent and slow clients are seen again. Each patient round that a client lets pass doubles the rounds until the next one
+that waits for it: one that is silent for ever costs the others less and less. One answer, and a client is waited for as
+before; one that comes too late, and the next patient round waits for it.
 
 Kept in memory only: after a start of the server everybody is waited for until some rounds have shown who is silent.
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 SILENT_AFTER = 3  # rounds in a row in which a client was asked and did not answer
 ASKED_EVERY = 4  # the rounds, by number, in which silent clients are asked
 PATIENT_EVERY = 8  # the rounds, by number, that wait for all. Why a multiple of the former: everybody is asked in them
+_MOST_DOUBLINGS = 20
 _ENOUGH, _RECENT = 20, 100  # answering times that say something, and how many of them are remembered at least
 QUANTILE, _SLACK = 0.95, 3.0  # of the answering times, and how many times as long a round stays open
 
@@ -39,6 +42,20 @@ class AnswerHistory:
         """
         usual = {client for client in clients if not self.is_silent(client)}
         return usual if 2 * len(usual) >= len(clients) else set(clients)
+
+    def waits_for(self, client: int, number: int) -> bool:
+        """Whether the patient round of this number waits for it: a silent one in the 8th, 16th, 32nd, 64th and so on.
+
+        Why from the misses: there is nothing else to keep. A silent client misses two rounds from one patient round to
+        the next.
+        """
+        n_doublings = max((self.missed.get(client, 0) // SILENT_AFTER).bit_length() - 1, 0)
+        return number % (PATIENT_EVERY << min(n_doublings, _MOST_DOUBLINGS)) == 0
+
+    def note_late(self, client: int) -> None:
+        """It answered after its round was over: it is slow, not gone."""
+        if self.is_silent(client):
+            self.missed[client] = SILENT_AFTER
 
     def note_time(self, seconds: float) -> None:
         """An answer came so long after its round had opened."""

@@ -5,69 +5,147 @@ read. Whoever exceeds a limit costs its own connection; limits that are reached 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hushrank.live.server.events import Tell
-from hushrank.live.wire.addresses import is_loopback
+from hushrank.live.wire.addresses import is_loopback, network_of
+from hushrank.live.wire.refusals import Reason
 
 MOST_HEAD = 16 << 10  # bytes of a request's first line and headers
 _MOST_AHEAD = 8  # requests on one connection before the first is answered; Why: no client of ours sends two
 _LEAST_RATE = 16 << 10  # bytes per second at which an answer must be read, beyond the time that each has
 _SAY_AGAIN_S = 60.0
+MOST_PER_CLIENT = 16  # connections; Why: a client of ours has two, and a new one where a network forgot the old
+STRANGER_KEEP_ALIVE_S = 5  # without a request, for a connection that has not shown a credential
+CONNECTION = "hushrank.connection"  # in an ASGI scope
+_NOBODY = object()
+_FULL_S = 5  # after which somebody who was refused may try again
+
+
+class _Unread(NamedTuple):
+    since: float
+    n_bytes: int  # then
+    drained: int
 
 
 class Excess(StrEnum):
     """Why a connection was ended."""
 
-    connections = "connections"  # as many as the server has
-    address = "address"  # as many as one address may have
-    head = "head"  # longer than MOST_HEAD, or not finished in time
+    connections = "connections"  # as many as the server has: the oldest stranger's, or the new one
+    address = "address"  # as many as strangers at one address may have
+    client = "client"  # as many as one client may have
+    head = "head"  # longer than MOST_HEAD, or not finished in time; encrypted: the handshake, too
     ahead = "ahead"  # more requests than answers
     unread = "unread"  # an answer that is not read
-    malformed = "malformed"  # not HTTP
+    malformed = "malformed"  # not HTTP; encrypted: a handshake that failed, too
+
+
+class Connection(Protocol):
+    """What a guard asks of a connection."""
+
+    @property
+    def is_in_head(self) -> bool:
+        """Whether it has something to send before anything is known of it."""
+
+    def count_unread(self) -> int:
+        """Bytes of answers that wait to be read."""
+
+    def count_drained(self) -> int:
+        """How often its full buffer was read nearly empty."""
+
+    def end(self, excess: Excess) -> None:
+        """At once, whatever is still to be written."""
+
+
+_EXPLAINED = {
+    Excess.connections: "the server has as many connections as it can: try again later.",
+    Excess.address: "too many new connections from this address: try again later.",
+}
 
 
 @dataclass(slots=True)
 class ConnectionGuard:
-    """How many connections there are, from where, and what becomes of those that exceed a limit."""
+    """How many connections there are, whose, and what becomes of those that exceed a limit.
+
+    A connection is a stranger's until a request on it has shown a credential. Strangers have a limit for each address;
+    where all connections are taken, the oldest stranger makes room. So strangers never keep clients out.
+    """
 
     most: int
-    most_per_address: int  # of one address beyond this machine; 0: any number
+    most_per_address: int  # strangers at one address beyond this machine; 0: any number
     patience_s: float  # for a head, and for an answer to be read
     tell: Tell
     clock: Callable[[], float]
     dropped: Counter[str] = field(default_factory=Counter)  # {excess: how often} since the start
-    n_open: int = 0
-    _by_address: Counter[str] = field(default_factory=Counter)
+    most_per_client: int = MOST_PER_CLIENT  # 0: any number
+    stranger_keep_alive_s: int = STRANGER_KEEP_ALIVE_S
+    _strangers: dict[Connection, str] = field(default_factory=dict)  # {connection: its network}, oldest first
+    _by_network: Counter[str] = field(default_factory=Counter)  # of strangers
+    _clients: dict[Connection, Hashable] = field(default_factory=dict)
+    _by_client: dict[Hashable, dict[Connection, None]] = field(default_factory=dict)  # oldest first
     _said: dict[Excess, tuple[float, int]] = field(default_factory=dict)  # {excess: (when, how often until then)}
-    _heads: dict[Any, float] = field(default_factory=dict)  # {connection: since when it sends a head}
-    _unread: dict[Any, tuple[float, int]] = field(default_factory=dict)  # {connection: (since when, bytes then)}
+    _heads: dict[Connection, float] = field(default_factory=dict)  # {connection: since when it sends a head}
+    _unread: dict[Connection, _Unread] = field(default_factory=dict)
 
-    def admit(self, address: str) -> Excess | None:
+    @property
+    def n_open(self) -> int:
+        return len(self._strangers) + len(self._clients)
+
+    def admit(self, connection: Connection, address: str) -> Excess | None:
         """Count a new connection; why it must end at once, if it must."""
+        network = network_of(address)
         is_limited = self.most_per_address > 0 and not is_loopback(address)
-        if self.n_open >= self.most:
-            return Excess.connections
-        if is_limited and self._by_address[address] >= self.most_per_address:
+        if is_limited and self._by_network[network] >= self.most_per_address:
             return Excess.address
-        self.n_open += 1
-        self._by_address[address] += 1
+        if self.n_open >= self.most:
+            if not self._strangers:
+                return Excess.connections
+            next(iter(self._strangers)).end(Excess.connections)
+        self._strangers[connection] = network
+        self._by_network[network] += 1
         return None
 
-    def forget(self, address: str) -> None:
-        """A counted connection has ended."""
-        self.n_open -= 1
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+    def hand_over(self, old: Connection, new: Connection) -> None:
+        """A stranger's connection goes on as another object."""
+        network = self._strangers.pop(old, None)
+        if network is None:
+            new.end(Excess.connections)  # it was ended while it became another
+        else:
+            self._strangers[new] = network
+
+    def recognise(self, connection: Connection, client: Hashable) -> None:
+        """A request on it has shown a credential; through a proxy, requests of several clients may come one by one."""
+        if connection not in self._strangers and connection not in self._clients:  # ended meanwhile
+            return
+        self.forget(connection)
+        self._clients[connection] = client
+        same = self._by_client.setdefault(client, {})
+        same[connection] = None
+        if 0 < self.most_per_client < len(same):
+            next(iter(same)).end(Excess.client)
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended; one that is not counted may be forgotten, too."""
+        network = self._strangers.pop(connection, None)
+        if network is not None:
+            self._by_network[network] -= 1
+            if not self._by_network[network]:
+                del self._by_network[network]
+        client = self._clients.pop(connection, None)
+        if client is not None:
+            same = self._by_client[client]
+            del same[connection]
+            if not same:
+                del self._by_client[client]
 
     def drop(self, excess: Excess) -> None:
         """Count it, and say it at most once a minute."""
@@ -77,27 +155,34 @@ class ConnectionGuard:
             self._said[excess] = (self.clock(), self.dropped[excess])
             self.tell("limit-reached", limit=str(excess), times=self.dropped[excess] - before)
 
-    def end_slow(self, connections: Iterable[Any]) -> None:
+    def end_slow(self, connections: Iterable[Connection]) -> None:
         """End connections that never finish a head or never read an answer. Call it every second or so."""
         now, open_ = self.clock(), tuple(connections)
-        self._heads = {c: self._heads.get(c, now) for c in open_ if c.is_in_head and not c.transport.is_closing()}
-        unread = {c: c.count_unread() for c in open_}
-        self._unread = {c: self._unread.get(c, (now, n)) for c, n in unread.items() if n > 0}
+        self._heads = {c: self._heads.get(c, now) for c in open_ if c.is_in_head}
+        self._unread = {c: self._look_at(c, n, now) for c in open_ if (n := c.count_unread()) > 0}
         for connection, since in self._heads.items():
             if now - since > self.patience_s:
                 connection.end(Excess.head)
-        for connection, (since, n_bytes) in self._unread.items():
-            if now - since > self.patience_s + n_bytes / _LEAST_RATE:
+        for connection, waiting in self._unread.items():
+            if now - waiting.since > self.patience_s + waiting.n_bytes / _LEAST_RATE:
                 connection.end(Excess.unread)
+
+    def _look_at(self, connection: Connection, n_bytes: int, now: float) -> _Unread:
+        """Time counts from where the buffer was last read nearly empty: a long answer over a slow line is read, too."""
+        before, drained = self._unread.get(connection), connection.count_drained()
+        return before if before is not None and before.drained == drained else _Unread(now, n_bytes, drained)
 
 
 class GuardedProtocol(HttpToolsProtocol):
     """Uvicorn's connection within the limits of a guard."""
 
-    def __init__(self, *arguments: Any, guard: ConnectionGuard, **named: Any) -> None:
+    def __init__(self, *arguments: Any, guard: ConnectionGuard, door: Connection | None = None, **named: Any) -> None:
+        """door: what the connection was counted as until now."""
         super().__init__(*arguments, **named)
-        self._guard = guard
-        self._counted: str | None = None  # the address under which it is counted
+        self._door = door
+        self._guard, self._client, self._n_drained = guard, _NOBODY, 0
+        self._known_keep_alive = self.timeout_keep_alive
+        self.timeout_keep_alive = min(guard.stranger_keep_alive_s, self.timeout_keep_alive)
         self._is_reading_head, self._head_bytes = True, 0
         self._is_past_head = False  # whether a head or a body ended in the data that came last
         self._excess = Excess.malformed  # what a parser's error means
@@ -106,21 +191,26 @@ class GuardedProtocol(HttpToolsProtocol):
     def is_in_head(self) -> bool:
         """Whether it has something to send, and nothing is known of it yet: new, or past the answer to the last."""
         is_answered = self.cycle is None or self.cycle.response_complete
-        return is_answered and self.timeout_keep_alive_task is None
+        return is_answered and self.timeout_keep_alive_task is None and not self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        address = self.client[0] if self.client else ""
-        excess = self._guard.admit(address)
-        if excess is None:
-            self._counted = address
-        else:
+        if self._door is not None:
+            self._guard.hand_over(self._door, self)
+            self._door = None
+            return
+        excess = self._guard.admit(self, self.client[0] if self.client else "")
+        if excess is not None:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, excess)
 
+    def recognise(self, client: Hashable) -> None:
+        """The request that is answered now has shown a credential of this client."""
+        if client != self._client:
+            self._client, self.timeout_keep_alive = client, self._known_keep_alive
+            self._guard.recognise(self, client)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._counted is not None:
-            self._guard.forget(self._counted)
-            self._counted = None
+        self._guard.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -147,6 +237,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._is_reading_head = True
         super().on_message_begin()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_reading_head:  # a trailer, after the body: they could go on for ever
@@ -168,21 +259,35 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_reading_head, self._is_past_head = True, True
 
     def count_unread(self) -> int:
-        """Bytes of answers that wait to be read."""
         try:
             return int(self.transport.get_write_buffer_size())
         except AttributeError:  # Why: asyncio's encrypted transport forgets its buffer when it is closed twice
             return 0
 
+    def count_drained(self) -> int:
+        return self._n_drained
+
+    def resume_writing(self) -> None:
+        self._n_drained += 1
+        super().resume_writing()
+
     def end(self, excess: Excess) -> None:
-        """At once, whatever is still to be written."""
         self._guard.drop(excess)
+        self._guard.forget(self)
         self.transport.abort()
 
     def _refuse(self, status: HTTPStatus, excess: Excess) -> None:
         self._guard.drop(excess)
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # Why: nothing may follow this answer
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode())
+        self.transport.write(_write_refusal(status, _EXPLAINED.get(excess)))
         self.transport.close()
+
+
+def _write_refusal(status: HTTPStatus, detail: str | None) -> bytes:
+    body, headers = b"", ["connection: close"]
+    if detail is not None:
+        body = json.dumps({"reason": Reason.rate, "detail": detail}).encode()
+        headers += ["content-type: application/json", f"retry-after: {_FULL_S}"]
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}", *headers, f"content-length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body

@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from hushrank.live.server import store
-from hushrank.live.server.clients import KnownClient, know_client
+from hushrank.live.server.clients import KnownClient, know_client, know_clients
 from hushrank.live.server.closing import RoundEnd, RoundResult, write_end
 from hushrank.live.server.cohort import choose_cohort
 from hushrank.live.server.config import ServerConfig, rules_of
@@ -67,7 +67,7 @@ class Coordinator:
         self._price = price_of(self.agreement)
         self._unwritten: Counter[str] = Counter()  # refusals that the file does not know of
         self._watched: dict[str, Callable[[], float]] = {}  # gauges of others
-        self.polls = LongPolls()
+        self.polls, self._clients = LongPolls(), dict[bytes, KnownClient]()
         self.rounds = Rounds(self.rules)
         self._opened_at = 0.0
         self._published: PublishedRanker | None = None
@@ -103,7 +103,7 @@ class Coordinator:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
         now, seen, history = self._clock(), self.rounds.members, self.rounds.history
         self._params, self._state = found.ranker
-        self._clients = {m.credential_hash: know_client(m) for m in found.members}
+        self._clients = know_clients(found.members, self._clients)
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
         number, n_closed = found.rounds.number, found.rounds.n_closed
@@ -389,7 +389,7 @@ class Coordinator:
         return self.past.missing is not None
 
     def compare_past(self, receipt: str | None) -> None:
-        """Recognise a file that was restored from an older copy; refuse whoever asks until somebody has decided."""
+        """Recognise a file that was restored from an older copy."""
         before, found = self.past.missing, None if receipt is None else read_receipt(self._digest_key, receipt)
         self.past = self.past.compare(found, newest=self.rounds.number)
         if (missing := self.past.missing) is not None and missing != before:
@@ -397,7 +397,6 @@ class Coordinator:
             self.writer.write(lambda connection: note_missing(connection, missing))
             self.polls.wake()
             self._check_soon()
-        self.past.refuse_if_behind()
 
     def _look_soon(self) -> None:
         """Once at a time. Why no timer that is set anew: whoever asks often would put it off for ever."""

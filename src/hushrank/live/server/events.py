@@ -62,7 +62,10 @@ def describe_status(status: dict[str, Any]) -> str:
         lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
     if total is not None:
         said = f"delta {status['delta']:g}" if status["delta"] else "pure"
-        lines.append(f"spent       epsilon {spent or 0:.4g} of {total:.4g} ({said}), by a client that always answered")
+        lines.append(
+            f"spent       epsilon {spent or 0:.4g} of {total:.4g} ({status['adjacency']}, {said}), by a client that "
+            f"always answered, against {status['against']}"
+        )
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ class Loss(NamedTuple):
         lost = f"{self.what} while the server ran: nothing is accepted any more."
         if self.copy is None:
             return (
-                f"{lost} No copy could be written to {self.path.parent}. Stop the server, put the newest copy that you "
+                f"{lost} No copy could be saved in {self.path.parent}. Stop the server, put the newest copy that you "
                 f"have at {self.path} and start it again: hushrank server recover says whether rounds are missing."
             )
         return f"{lost} {_advise(self.copy, self.path)}"
@@ -42,6 +42,7 @@ class HeldFile:
     def __init__(self) -> None:
         self._path: Path | None = None
         self._known: dict[Path, tuple[int, int]] = {}  # {path: device and inode}
+        self._n_bytes = 0  # of the file, the most that was seen
 
     def note(self, connection: sa.Connection) -> None:
         """In a transaction of a new connection, which has the file and its logs open."""
@@ -53,6 +54,7 @@ class HeldFile:
             found = _identify(path)
             if found is not None:
                 self._known.setdefault(path, found)
+        self._has_shrunk()  # and how large it is
 
     def forget_logs(self) -> None:
         """The connection was closed: the next one has new logs, of the same file."""
@@ -64,13 +66,24 @@ class HeldFile:
             found = _identify(path)
             if found != known:
                 return f"{path.name} was {'deleted' if found is None else 'replaced by another file'}"
-        return None
+        return f"{self._path.name} was overwritten" if self._path is not None and self._has_shrunk() else None
+
+    def _has_shrunk(self) -> bool:
+        """Why: SQLite never makes a file smaller unless somebody asks it to, which nobody does here. Why not its
+        content: to close a file that SQLite has open gives its locks away."""
+        assert self._path is not None
+        if _identify(self._path) != self._known.get(self._path):
+            return False  # Why: it is another file
+        n_bytes = self._path.stat().st_size
+        self._n_bytes = max(n_bytes, self._n_bytes)
+        return n_bytes < self._n_bytes
 
     def rescue(self, connection: sa.Connection | None, what: str) -> Loss:
         """Copy what the connection has open to a new file beside the lost one."""
         assert self._path is not None, "a change is found only in what was noted"
         try:
-            copy = None if connection is None else _copy(connection, self._path)
+            # Why not of a file that has shrunk: it holds what was written over it
+            copy = None if connection is None or self._has_shrunk() else _copy(connection, self._path)
         except (OSError, sqlite3.Error, sa.exc.DBAPIError):
             copy = None
         return Loss(what, copy, self._path)

@@ -33,7 +33,12 @@ class Instances:
         self._known.move_to_end(client)
         if instance not in known:
             known.append(instance)
-        elif instance != known[-1]:
+        elif self.is_former(client, instance):
             raise RefusedError(Reason.clone, "another process of this client was started after this one: stop one.")
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
+
+    def is_former(self, client: int, instance: str | None) -> bool:
+        """Whether another has taken the place of one that was met."""
+        known = self._known.get(client)
+        return instance is not None and known is not None and instance in known and instance != known[-1]

@@ -15,14 +15,22 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.server import ServerState
 
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
-from hushrank.live.server.connections import ConnectionGuard, GuardedProtocol
+from hushrank.live.server.connections import (
+    MOST_PER_CLIENT,
+    STRANGER_KEEP_ALIVE_S,
+    Connection,
+    ConnectionGuard,
+    GuardedProtocol,
+)
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import lock_federation, read_keys
 from hushrank.live.server.events import Tell
 from hushrank.live.server.routes import Application, make_app
+from hushrank.live.server.tls_door import TlsDoor, make_context
 from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.terms import guarantee_of
 
@@ -108,9 +116,6 @@ def run_app(
     *,
     behind_proxy: bool,
 ) -> None:
-    def inside(name: str | None) -> str | None:
-        return None if name is None else str(directory / name)
-
     guard = make_guard(coordinator, config, tell, behind_proxy=behind_proxy)
     errors: list[BaseException] = []
     app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
@@ -118,7 +123,7 @@ def run_app(
         app,
         lifespan="on",
         ws="none",
-        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, guard=guard)),
+        http=cast("type[asyncio.Protocol]", _make_protocols(guard, config, directory)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -126,14 +131,25 @@ def run_app(
         proxy_headers=behind_proxy,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_GRACE_S,
-        ssl_certfile=inside(config.tls_certificate),
-        ssl_keyfile=inside(config.tls_key),
     )
     server = _Server(settings, coordinator, guard, tell)
     with _heard_once(server):
         server.run(sockets=[listener])
     if errors:
         raise errors[0]
+
+
+def _make_protocols(guard: ConnectionGuard, config: ServerConfig, directory: Path) -> Callable[..., asyncio.Protocol]:
+    """What uvicorn calls for every new connection."""
+    if config.tls_certificate is None or config.tls_key is None:
+        return partial(GuardedProtocol, guard=guard)
+    context = make_context(directory / config.tls_certificate, directory / config.tls_key)
+
+    def make(*, server_state: ServerState, **named: Any) -> TlsDoor:
+        inner = partial(GuardedProtocol, guard=guard, server_state=server_state, **named)
+        return TlsDoor(inner, guard, context, server_state.connections)
+
+    return make
 
 
 def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, behind_proxy: bool) -> ConnectionGuard:
@@ -146,6 +162,8 @@ def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, be
         tell,
         coordinator.now,
         coordinator.counters.dropped,
+        most_per_client=0 if behind_proxy else MOST_PER_CLIENT,
+        stranger_keep_alive_s=_KEEP_ALIVE_S if behind_proxy else STRANGER_KEEP_ALIVE_S,
     )
     coordinator.watch("connections", lambda: guard.n_open)
     return guard
@@ -166,7 +184,7 @@ class _Server(uvicorn.Server):
             self._tell("stopping")
             self._coordinator.begin_stop()
         if counter % 10 == 0:
-            self._guard.end_slow(self.server_state.connections)
+            self._guard.end_slow(cast("set[Connection]", self.server_state.connections))
         return await super().on_tick(counter)
 
 

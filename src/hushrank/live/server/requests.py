@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Hashable
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from hushrank.live.server.connections import CONNECTION
+from hushrank.live.wire.addresses import network_of
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.untrusted import parse_untrusted
 
@@ -16,8 +19,9 @@ _PIECE = 64 << 10  # bytes of an answer that are handed over at once
 
 
 def address_of(scope: Scope) -> str | None:
+    """Of whoever asks; all that one network may choose from count as one."""
     client = scope.get("client")
-    return client[0] if client else None
+    return network_of(client[0]) if client else None
 
 
 class Request:
@@ -38,6 +42,12 @@ class Request:
     def address(self) -> str | None:
         """Of whoever asks."""
         return address_of(self.scope)
+
+    def recognise(self, client: Hashable) -> None:
+        """It has shown a credential of this client."""
+        connection = self.scope.get(CONNECTION)
+        if connection is not None:
+            connection.recognise(client)
 
     def query(self) -> dict[str, str]:
         """The part after the question mark. Only numbers are expected there, so that nothing is decoded."""

@@ -141,10 +141,12 @@ class Rounds:
             raise ValueError(f"a round cannot open while the newest one is {self.state}.")
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
-        is_patient = self._is_next_patient()
+        is_patient, is_lost = self._is_next_patient(), self._is_lost()
         self.number += 1
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
-        self.excused = set() if is_patient else self.asked - self.history.without_silent(self.asked)
+        self.excused = set() if is_lost else self.asked - self.history.without_silent(self.asked)
+        if is_patient:
+            self.excused = {client for client in self.excused if not self.history.waits_for(client, self.number)}
         self.pending, self.answered = set(), set()
         self.state, self.opened_at = RoundState.open, now
         self.closes_at = now + (self.rules.deadline_s if is_patient else self._usual_deadline())
@@ -152,8 +154,11 @@ class Rounds:
 
     def _is_next_patient(self) -> bool:
         """Whether the next round waits for all, with the whole time: now and then, and after too few answers."""
-        is_lost = self.number > 0 and len(self.answered) < max(self.rules.quorum, 1)
-        return is_lost or (self.number + 1) % PATIENT_EVERY == 0
+        return self._is_lost() or (self.number + 1) % PATIENT_EVERY == 0
+
+    def _is_lost(self) -> bool:
+        """Whether the newest round had too few answers."""
+        return self.number > 0 and len(self.answered) < max(self.rules.quorum, 1)
 
     def _usual_deadline(self) -> float:
         expected, longest = self.history.expect_s(), self.rules.deadline_s
@@ -173,6 +178,7 @@ class Rounds:
         if not 1 <= round <= self.number:
             raise RefusedError(Reason.round, "this round was never opened.")
         if round < self.number or not self.is_open or now >= self.closes_at:
+            self.history.note_late(client)
             raise RefusedError(Reason.late, "this round is over: ask for the next one.")
         if client not in self.asked or client not in self.members:
             raise RefusedError(Reason.not_asked, "this client is not asked in this round: wait for the next one.")

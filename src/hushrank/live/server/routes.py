@@ -35,6 +35,7 @@ _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGH
 _RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
 _INSTANCE = protocol.INSTANCE_HEADER.lower().encode()
 _BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
+_OPERATOR = "operator"
 _ACCEPTED, _AGAIN = Response({"accepted": True}), Response({"accepted": True, "again": True})
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -147,9 +148,15 @@ class Routes:
 
     async def round(self, request: Request) -> Response:
         caller, query = self._meet(request), request.query()
-        self._instances.meet(caller.id, request.header(_INSTANCE))
+        instance = request.header(_INSTANCE)
+        self._instances.meet(caller.id, instance)
         after, wait_s = _whole(query.get("after", "0"), "after"), _seconds(query.get("wait", "0"))
-        news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        try:
+            news = await self._federation.wait_for_round(caller, after=after, wait_s=wait_s)
+        except RefusedError as refused:
+            if refused.reason is Reason.rate and self._instances.is_former(caller.id, instance):
+                refused.retry_after_s = 0  # Why: if it is still there, it is a clone, and should hear that now
+            raise
         return Response(b"", status=204) if news is None else Response(news.as_json())
 
     async def ranker(self, request: Request) -> Response:
@@ -190,6 +197,7 @@ class Routes:
         self._meet_stranger(request)
         if not hmac.compare_digest(hash_secret(request.secret() or ""), self._operator):
             raise RefusedError(Reason.credential, "metrics are for the operator: send the token of the file keys.")
+        request.recognise(_OPERATOR)
         text = as_text(self.counters, self._federation.gauges(), self._federation.rounds.state)
         return Response(text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -245,11 +253,14 @@ class Routes:
         self._check_version(request)
         if (receipt := request.header(_RECEIPT)) is not None:
             self._federation.compare_past(receipt)  # Why first: who enrolled after the copy was made is not known in it
+            if not or_left:  # Why: who leaves needs no decision, and must not wait for one
+                self._federation.past.refuse_if_behind()
         try:
             caller = self._federation.identify(request.secret(), or_left=or_left)
         except RefusedError:
             self._meet_stranger(request)
             raise
+        request.recognise(caller.id)
         self._callers.check(caller.id, self._federation.now())
         return caller
 

@@ -9,7 +9,7 @@ from hushrank.live.server import store
 from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
 from hushrank.live.wire.agreement import as_json
-from hushrank.live.wire.terms import guarantee_of, ranker_of, total_epsilon_of
+from hushrank.live.wire.terms import guarantee_of, price_of, ranker_of, relation_of, total_epsilon_of
 from hushrank.privacy.renyi import composed_epsilon
 from hushrank.rankers.named import write_ranker
 
@@ -23,6 +23,7 @@ def read_status(directory: Path) -> dict[str, Any]:
         missing, lengths = read_past(connection).missing, read_lengths(connection)
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
+    price = price_of(agreement)
     is_finished = agreement.rounds is not None and rounds.n_closed >= agreement.rounds
     return {
         "name": agreement.name,
@@ -40,9 +41,11 @@ def read_status(directory: Path) -> dict[str, Any]:
         "refused": refused,
         "missing": missing,
         "lengths": lengths,
-        "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends else None,
+        "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends and price else None,
         "epsilon_total": total_epsilon_of(agreement),
         "delta": agreement.delta,
+        "adjacency": str(relation_of(agreement)) if price else None,
+        "against": price.against if price else None,
         "guarantee": guarantee_of(agreement),
     }
 

@@ -1,8 +1,10 @@
-"""Addresses: which of them only this machine has."""
+"""Addresses: which of them only this machine has, and which belong to one network."""
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import IPv6Address, IPv6Network, ip_address
+
+_OF_ONE = 64  # Why: so many leading bits of an IPv6 address are one customer's, who has all the others to choose from
 
 
 def is_loopback(host: str) -> bool:
@@ -10,3 +12,16 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: itself, or the first half of an IPv6 address."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(parsed) if parsed.is_loopback else str(IPv6Network((parsed, _OF_ONE), strict=False))

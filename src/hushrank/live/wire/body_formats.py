@@ -58,7 +58,8 @@ class UpdateBody(BodyFormat):
         return encode_update(message)
 
     def decode(self, body: bytes, *, weight: float) -> ReceivedUpdate:
-        return ReceivedUpdate(decode_update(body, n_params=self.n_params), weight)
+        """Why no more than the most: an answer that an earlier version took may have more."""
+        return ReceivedUpdate(decode_update(body, n_params=self.n_params), min(weight, self.most_weight))
 
     def check(self, body: bytes) -> None:
         delta = decode_update(body, n_params=self.n_params).astype(np.float64)

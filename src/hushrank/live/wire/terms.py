@@ -9,6 +9,7 @@ from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.live.wire.agreement import Agreement
 from hushrank.privacy.named import make_protection
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure
 from hushrank.privacy.renyi import Spend, composed_epsilon
 from hushrank.rankers.linear import LinearRanker
@@ -17,7 +18,7 @@ from hushrank.rankers.named import named_ranker
 from hushrank.streams import seed_key, stream
 from hushrank.types import Array
 
-SEEDED = "no privacy: seeded"
+SEEDED = "no privacy: seeded, so that its noise can be predicted and nothing is promised"
 _REPEAT, _FOLD = 0, 1  # Why: a seeded federation draws what the simulator draws in its first repeat of fold 1
 
 
@@ -43,7 +44,8 @@ def exchange_of(agreement: Agreement) -> Exchange:
     """What clients send, and what protects it."""
     if agreement.is_evolution:
         return evolution_of(agreement)
-    return UpdateExchange(make_protection(asdict(agreement), exposure_of(agreement)))
+    settings = {**asdict(agreement), "weighs_alike": True}  # Why: what an answer costs must not depend on how much
+    return UpdateExchange(make_protection(settings, exposure_of(agreement)))
 
 
 def evolution_of(agreement: Agreement) -> Evolution:
@@ -53,13 +55,15 @@ def evolution_of(agreement: Agreement) -> Evolution:
 
 
 def exposure_of(agreement: Agreement) -> Exposure:
-    """How often a client is seen, among how many; every round counts in full: the server knows whom it asked."""
+    """How often a client is seen, among how many; every round counts in full: the server knows whom it asked, and
+    nobody can vouch for how it chose."""
     return Exposure(
         n_params=count_params(agreement),
         cohort=agreement.n_clients or 1,
         interactions=agreement.interactions,
         rounds=agreement.rounds,
         delta=agreement.delta,
+        adjacency=agreement.adjacency or Adjacency.zero_out,
     )
 
 
@@ -72,7 +76,14 @@ def key_of(agreement: Agreement) -> Array:
 
 def price_of(agreement: Agreement) -> Spend | None:
     """What one answer costs a client; None: nothing is promised, so no account is kept."""
+    if agreement.is_seeded:
+        return None
     return exchange_of(agreement).protection.price(exposure_of(agreement))
+
+
+def relation_of(agreement: Agreement) -> Adjacency:
+    """Which two federations `price_of` is about."""
+    return exchange_of(agreement).protection.relation(exposure_of(agreement))
 
 
 def total_epsilon_of(agreement: Agreement) -> float | None:
@@ -86,4 +97,9 @@ def total_epsilon_of(agreement: Agreement) -> float | None:
 def guarantee_of(agreement: Agreement) -> str:
     """In words: what protects a client of this federation, and against whom."""
     promised = exchange_of(agreement).protection.promise(exposure_of(agreement))
-    return f"{SEEDED}; without the seed: {promised}" if agreement.is_seeded else promised
+    return SEEDED if agreement.is_seeded else promised
+
+
+def message_guarantee_of(agreement: Agreement, guarantee: str) -> str:
+    """What protects one answer, in words that its mechanism gave it."""
+    return SEEDED if agreement.is_seeded else guarantee

@@ -11,6 +11,7 @@ from hushrank.clicks.named import cascade_user
 from hushrank.files import Json
 from hushrank.metrics.max_rr import max_rr_distribution
 from hushrank.privacy.enumeration import empirical_epsilon, enumerate_grades
+from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.randomised_response import epsilon_bound
 from hushrank.reproduce.literature import find_result
 from hushrank.reproduce.verdicts import Verdict
@@ -37,6 +38,7 @@ def make_table(*, length: int = PUBLISHED_LENGTH) -> Json:
         "name": NAME,
         "length": length,
         "n_values": length + 1,
+        "adjacency": str(Adjacency.replace_one),
         "rows": rows,
         "findings": [_judge(claim.id, claim.claim, claim.where, ours, length) for claim in published.findings],
     }
