@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.planted_bugs import BUGS, CONFIDENCE, DELTA, ROUNDS, RUNS, audit_bug
 from hushrank.audit.audit import AuditOptions, audit_trial
 from hushrank.audit.recipe import Question, audit_recipe, describe_audit
-from hushrank.audit.rewards import RangeReward, RewardTrial
+from hushrank.audit.rewards import LaplaceReward, RewardTrial
 from hushrank.files import write_json
 from hushrank.recipes.recipe import NAMED, change_recipe
 
@@ -66,7 +66,7 @@ def audit_published(*, runs: int, confidence: float) -> Iterator[dict[str, Any]]
     yield audit_recipe(paper, Question(), options)
     yield audit_recipe(NAMED["foltr-es"], Question(), options)
     looks = audit_trial(
-        RewardTrial(RangeReward(0.0, 1.0, EPSILON), 1.0, 0.0),
+        RewardTrial(LaplaceReward(0.0, 1.0, EPSILON), 1.0, 0.0),
         lambda rounds: EPSILON * rounds,
         delta=None,
         options=options,

@@ -12,7 +12,7 @@ from hushrank.audit.recipe import Question, audit_recipe, find_subject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 
 FEW = AuditOptions(runs=2000)
-SOUND = {"privacy": "sound", "epsilon": 4.0, "n_clients": 6, "rounds": 3}
+SOUND: dict[str, Any] = {"privacy": "sound", "epsilon": 4.0, "n_clients": 6, "rounds": 3}
 
 
 def recipe_of(name: str = "fpdgd", **keys: Any) -> Recipe:
@@ -113,7 +113,7 @@ def test_a_live_server_is_audited_through_the_wire() -> None:
     """60 runs of one round with nearly no noise: told apart every time, as far as 60 runs can show, and no further than
     the claim. (30 of each, half of which choose: 15 of 15 against 0 of 15 is ln(.602 / .398) = .41 at 99.9 %.)"""
     shares = list[float]()
-    keys = {"privacy": "sound", "noise_multiplier": 0.1, "n_clients": 3, "rounds": 1}
+    keys: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 0.1, "n_clients": 3, "rounds": 1}
     found = audit_live(recipe_of(**keys), Question(), AuditOptions(runs=30, report=shares.append))
     assert shares[-1] == 1.0 and found["estimator"] == "live"
     counts = found["counts"]

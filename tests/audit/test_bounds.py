@@ -37,8 +37,8 @@ def test_an_interval_misses_the_rate_at_most_as_often_as_said(rate: float) -> No
 
 def test_an_event_shows_the_logarithm_of_its_odds_less_delta() -> None:
     assert float(event_epsilon(np.asarray(0.5), np.asarray(0.1), delta=0.1)) == pytest.approx(math.log(4.0))
-    assert float(event_epsilon(np.asarray(0.1), np.asarray(0.5), delta=0.0)) == 0.0
-    assert float(event_epsilon(np.asarray(0.05), np.asarray(0.0), delta=0.1)) == 0.0
+    assert float(event_epsilon(np.asarray(0.1), np.asarray(0.5), delta=0.0)) == pytest.approx(-math.log(5.0))
+    assert float(event_epsilon(np.asarray(0.05), np.asarray(0.0), delta=0.1)) == -math.inf
 
 
 def test_two_normal_numbers_that_are_two_deviations_apart_are_found_to_be() -> None:

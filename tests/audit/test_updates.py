@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushrank.audit.rewards import RangeReward, RewardTrial
+from hushrank.audit.rewards import LaplaceReward, RewardTrial
 from hushrank.audit.updates import UpdateTrial
 from hushrank.federation.cohort import Population, cohort_mask, sample_ids
 from hushrank.privacy.gaussian import SoundGaussian
@@ -79,7 +79,7 @@ def test_who_does_not_know_the_cohort_weighs_that_in() -> None:
 
 
 def test_a_canary_shouts_but_is_clipped() -> None:
-    """Nearly without noise the evidence is (1 / noise)^2 / 2 exactly: eight times the clip norm was sent, one arrived."""
+    """Nearly without noise the evidence is (1 / noise)^2 / 2: eight times the clip norm was sent, one arrived."""
     here, _ = mean_scores(UpdateTrial(SoundGaussian(0.1, 0.01), Population(4), "zero-out", 1))
     assert here == pytest.approx(100.0**2 / 2, rel=0.01)
 
@@ -117,15 +117,16 @@ def test_one_run_scores_every_client_by_its_own_number() -> None:
 
 
 def test_rewards_are_told_apart_as_well_as_their_epsilon_says() -> None:
-    trial = RewardTrial(RangeReward(0.0, 1.0, 2.0), 1.0, 0.0)
+    trial = RewardTrial(LaplaceReward(0.0, 1.0, 2.0), 1.0, 0.0)
     here, there = (trial.score_runs(KEYS, (1,), is_here=is_here)[:, 0] for is_here in (True, False))
     assert max(abs(here).max(), abs(there).max()) <= 2.0 + 1e-9
     assert np.exp(there).mean() == pytest.approx(1.0, abs=0.15) and here.mean() > 0.5
 
 
 def test_what_cannot_be_audited_is_refused() -> None:
+    unprotected = UpdateTrial(OpenUpdates(), Population(4), "zero-out", 1)
     with pytest.raises(ValueError, match="nothing to audit"):
-        UpdateTrial(OpenUpdates(), Population(4), "zero-out", 1).score_runs(KEYS, (1,), is_here=True)
+        unprotected.score_runs(KEYS, (1,), is_here=True)
     with pytest.raises(ValueError, match="3 clients are left without the canary, but 4 must share the noise"):
         UpdateTrial(SoundGaussian(0.1, 1.0, "clients", 4), Population(4), "add-remove", 1)
     with pytest.raises(ValueError, match="one cannot be added or removed"):
@@ -133,6 +134,6 @@ def test_what_cannot_be_audited_is_refused() -> None:
     fixed = UpdateTrial(SoundGaussian(0.1, 1.0), Population(4, cohort=3), "add-remove", 1)
     with pytest.raises(ValueError, match="audit add-remove with --estimator runs"):
         fixed.score_canaries(seed_key(1), (1,), np.ones(4, bool))
+    big = UpdateTrial(SoundGaussian(0.1, 1.0), Population(5000), "zero-out", 1)
     with pytest.raises(ValueError, match="n_clients is 5000, must be from 2 to 4,000"):
-        big = UpdateTrial(SoundGaussian(0.1, 1.0), Population(5000), "zero-out", 1)
         big.score_canaries(seed_key(1), (1,), np.ones(5000, bool))

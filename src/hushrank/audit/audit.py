@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.audit.estimators import Bound, Confidence, bound_from_canaries, bound_from_runs
-from hushrank.audit.trial import Trial
+from hushrank.audit.trial import AuditTrial
 from hushrank.privacy.protection import Exposure, Protection
 from hushrank.privacy.renyi import composed_epsilon
 from hushrank.streams import draw_bits, fold_in, seed_key, stream
@@ -58,7 +58,7 @@ class Look:
 
 
 def audit_trial(
-    trial: Trial, claim: Callable[[int], float], *, delta: float | None, options: AuditOptions
+    trial: AuditTrial, claim: Callable[[int], float], *, delta: float | None, options: AuditOptions
 ) -> list[Look]:
     """At some numbers of rounds, the last of all; claim: (rounds) -> epsilon. Each bound has the stated confidence."""
     looks = choose_looks(trial.rounds)
@@ -72,18 +72,18 @@ def choose_looks(rounds: int) -> list[int]:
     return sorted({max(1, int(n)) for n in np.geomspace(1, rounds, _LOOKS)} | {rounds})
 
 
-def choose_runs(trial: Trial) -> int:
+def choose_runs(trial: AuditTrial) -> int:
     """Of each federation: as many as are done soon."""
     return int(np.clip(_WORK // (2 * trial.work), _LEAST_RUNS, _MOST_RUNS))
 
 
-def _audit_runs(trial: Trial, looks: Sequence[int], sure: Confidence, options: AuditOptions) -> list[Bound]:
+def _audit_runs(trial: AuditTrial, looks: Sequence[int], sure: Confidence, options: AuditOptions) -> list[Bound]:
     n = options.runs or choose_runs(trial)
     here, there = (_score_all(trial, looks, n, world, options) for world in (_HERE, _THERE))
     return [bound_from_runs(a, b, sure, is_normal=trial.is_normal) for a, b in zip(here.T, there.T, strict=True)]
 
 
-def _score_all(trial: Trial, looks: Sequence[int], n: int, world: int, options: AuditOptions) -> Array:
+def _score_all(trial: AuditTrial, looks: Sequence[int], n: int, world: int, options: AuditOptions) -> Array:
     """[n, n_looks] in pieces that fit into memory."""
     key, pieces = stream(seed_key(options.seed), world), list[Array]()
     size = max(1, _AT_ONCE * trial.rounds // trial.work)
@@ -94,7 +94,7 @@ def _score_all(trial: Trial, looks: Sequence[int], n: int, world: int, options: 
     return np.concatenate(pieces)
 
 
-def _audit_one_run(trial: Trial, looks: Sequence[int], sure: Confidence, options: AuditOptions) -> list[Bound]:
+def _audit_one_run(trial: AuditTrial, looks: Sequence[int], sure: Confidence, options: AuditOptions) -> list[Bound]:
     if options.runs is not None:
         raise ValueError("runs is for --estimator runs: the other one makes a single run, with n_clients canaries.")
     key = seed_key(options.seed)

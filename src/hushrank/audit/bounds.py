@@ -34,10 +34,13 @@ def rate_above(counts: Array, n: int, *, failure: float) -> Array:
 
 
 def event_epsilon(often: Array, seldom: Array, *, delta: float) -> Array:
-    """[...] the epsilon that an event shows: P <= e^epsilon P' + delta, so epsilon >= ln((P - delta) / P')."""
+    """[...] the epsilon that an event shows: P <= e^epsilon P' + delta, so epsilon >= ln((P - delta) / P').
+
+    0 or less: it shows nothing.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log((np.asarray(often) - delta) / seldom)
-    return np.where(np.asarray(often) > delta, np.maximum(found, 0.0), 0.0)
+    return np.where(np.asarray(often) > delta, found, -np.inf)
 
 
 def normal_distance(often: Array, seldom: Array) -> Array:
@@ -47,7 +50,7 @@ def normal_distance(often: Array, seldom: Array) -> Array:
 
     with np.errstate(invalid="ignore"):
         found = ndtri(np.asarray(often)) - ndtri(np.asarray(seldom))
-    return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
+    return np.where(np.isfinite(found), found, -np.inf)
 
 
 @dataclass(frozen=True, slots=True)

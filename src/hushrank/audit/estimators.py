@@ -61,7 +61,7 @@ def bound_from_runs(here: Array, there: Array, sure: Confidence, *, is_normal: b
         "events_with_canary": event.count(here),
         "events_without_canary": event.count(there),
     }
-    epsilon = float(event_epsilon(often, seldom, delta=sure.delta))
+    epsilon = max(0.0, float(event_epsilon(often, seldom, delta=sure.delta)))
     if not is_normal or sure.delta == 0:
         return Bound(epsilon, counts)
     event = choose_event(first_here, first_there, sure, is_normal=True)

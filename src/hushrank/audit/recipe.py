@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from hushrank.audit.audit import AuditOptions, Look, audit_trial, choose_runs, claim_epsilon
 from hushrank.audit.rewards import RewardTrial
-from hushrank.audit.trial import Trial
+from hushrank.audit.trial import AuditTrial
 from hushrank.audit.updates import UpdateTrial
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
@@ -35,7 +35,7 @@ class Question:
 class Subject(NamedTuple):
     """What is audited, and what it claims."""
 
-    trial: Trial
+    trial: AuditTrial
     exposure: Exposure
     claim: Callable[[int], float]  # (rounds) -> epsilon
     about: Json  # for people: what is audited
@@ -56,7 +56,7 @@ def find_subject(recipe: Recipe, question: Question) -> Subject:
     population = replace(population_of(recipe), dropout=0.0)
     exposure = exposure_of(recipe, population, n_params=question.n_params)
     delta = exposure.delta if question.delta is None else question.delta or None
-    exposure = replace(exposure, rounds=question.rounds or exposure.rounds, delta=delta)
+    exposure = _ask(exposure, rounds=question.rounds or exposure.rounds, delta=delta)
     exchange, _ = exchange_of(recipe, n_params=question.n_params)
     return _SUBJECTS[exchange.name](recipe, exchange, exposure, question)
 
@@ -93,7 +93,7 @@ def _find_rewards(recipe: Recipe, exchange: Evolution, exposure: Exposure, quest
     """One search of a client in each round: what is promised for it, on the device, against everybody."""
     protection, values = exchange.protection, exchange.finite.values
     _check_relation(question.relation or str(Adjacency.replace_one), str(Adjacency.replace_one))
-    exposure = replace(exposure, interactions=1, rounds=question.rounds or 1, delta=question.delta or None)
+    exposure = _ask(replace(exposure, interactions=1), rounds=question.rounds or 1, delta=question.delta or None)
 
     def claim(rounds: int) -> float:
         return claim_epsilon(protection, replace(exposure, rounds=rounds))
@@ -117,6 +117,11 @@ _SUBJECTS: dict[str, Callable[[Recipe, Any, Exposure, Question], Subject]] = {
     UpdateExchange.name: _find_updates,
     Evolution.name: _find_rewards,
 }  # {name of the exchange: what of it is audited}
+
+
+def _ask(exposure: Exposure, **asked: int | float | None) -> Exposure:
+    """With other rounds and another delta."""
+    return Exposure(**(asdict(exposure) | asked))
 
 
 def _check_relation(wanted: str, promised: str) -> None:

@@ -29,7 +29,7 @@ class RewardMechanism(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RangeReward:
+class LaplaceReward:
     """Laplace noise on rewards between two bounds (`laplace_reward.py`), as a mechanism to audit; no recipe has it."""
 
     low: float

@@ -14,7 +14,7 @@ from hushrank.types import Array
 MOST_CANARIES = 4000  # Why: each has a number of its own in every client's update, so memory grows with the square
 
 
-class Trial(Protocol):
+class AuditTrial(Protocol):
     """One federation with a canary, and its neighbour."""
 
     @property
