@@ -55,6 +55,13 @@ def test_published_noise_is_audited_against_its_true_price() -> None:
     assert 0.8 < found["bound"] < found["claim"]
 
 
+def test_published_noise_does_not_hide_a_client_that_counts_four_times_as_much() -> None:
+    """Its price is for equal weights, and says so; the audit shows why it must."""
+    keys: dict[str, Any] = {"privacy": "paper", "epsilon": 1.2, "n_clients": 4, "rounds": 1, "interactions": [1, 4]}
+    found = audit_recipe(recipe_of(**keys), Question(n_params=1), AuditOptions(runs=50_000))
+    assert found["claim"] == pytest.approx(1.2) and found["is_above_claim"] and found["bound"] > 1.5
+
+
 def test_looks_are_few_and_end_with_all_rounds() -> None:
     assert choose_looks(1) == [1] and choose_looks(3) == [1, 2, 3]
     many = choose_looks(1000)

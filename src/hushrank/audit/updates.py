@@ -101,18 +101,24 @@ class UpdateTrial:
         heard = [*self._hear_others(pair.start, others, mask, keys, round)]
         if not is_gone:
             moved = pair.here if is_here else pair.there
-            sent = self._send(pair.start, moved, stream(keys, Purpose.PRIVATISE, round, self.canary))
+            own_keys = stream(keys, Purpose.PRIVATISE, round, self.canary)
+            sent = self._send(pair.start, moved, own_keys, n_interactions=max(self.population.interactions))
             heard.append(HeardUpdate(mask[:, -1:] * sent.delta, sent.weight))
         known = self.population.cohort_size * others if self.is_replaced else 0.0
         noise = self._publish(heard, keys, round) - known
         score = self._weigh(noise, pair.here - others, pair.there, mask[:, -1])
-        return np.where(mask.sum(axis=-1) < self.protection.quorum().least, 0.0, score)  # a lost round shows nothing
+        is_lost = self._count(mask)[:, 0] < self.protection.quorum().least
+        return np.where(is_lost, 0.0, score)  # a lost round shows nothing
 
-    def _send(self, start: Array, moved: Array, keys: Array) -> PrivateUpdate:
+    def _count(self, mask: Array) -> Array:
+        """[n, 1] clients of a cohort. Why one row for all where everybody takes part: theirs are the same."""
+        return np.asarray((mask[:1] if self.is_everybody else mask).sum(axis=-1, keepdims=True))
+
+    def _send(self, start: Array, moved: Array, keys: Array, *, n_interactions: int) -> PrivateUpdate:
         """[n, n_params] a client's messages: what it learnt, its weights clipped as the learner does, made private."""
         learnt = self.protection.limit_weights(start + LOUD * moved) - start
         delta = np.broadcast_to(learnt.astype(np.float32), (*keys.shape[:-1], moved.shape[-1]))
-        return self.protection.privatise(DenseUpdate(delta, max(self.population.interactions)), key=keys)
+        return self.protection.privatise(DenseUpdate(delta, n_interactions), key=keys)
 
     def _makers(self) -> Iterator[int]:
         """Others whose noise counts. Where everybody takes part only as many as must be honest: others may collude."""
@@ -123,19 +129,21 @@ class UpdateTrial:
         return iter(range(n_others - n_honest if self.is_everybody else 0, n_others))
 
     def _hear_others(self, start: Array, moved: Array, mask: Array, keys: Array, round: int) -> Iterator[HeardUpdate]:
+        n = min(self.population.interactions)  # Why fewest: a canary that counts for more than others stands out most
         for id in self._makers():
-            sent = self._send(start, moved, stream(keys, Purpose.PRIVATISE, round, id))
+            sent = self._send(start, moved, stream(keys, Purpose.PRIVATISE, round, id), n_interactions=n)
             yield HeardUpdate(mask[:, id, None] * sent.delta, sent.weight)
         if not self.protection.n_makers:  # Why at once: without noise of their own all send the same
-            sent = self._send(start, moved, stream(keys[0], Purpose.PRIVATISE, round, 0))
-            yield HeardUpdate(mask[:, :-1].sum(axis=-1, keepdims=True) * sent.delta, sent.weight)
+            sent = self._send(start, moved, stream(keys[0], Purpose.PRIVATISE, round, 0), n_interactions=n)
+            yield HeardUpdate(self._count(mask[:, :-1]) * sent.delta, sent.weight)
 
     def _publish(self, heard: Sequence[HeardUpdate], keys: Array, round: int) -> Array:
         """[n, n_params] the step that everybody sees, in the float32 of rankers, times what the server divided by."""
         cohort, key = float(self.population.cohort_size), stream(keys, Purpose.SERVER_NOISE, round)
         n_params = heard[0].delta.shape[-1]
         made = UpdateExchange(self.protection).combine(heard, n_params=n_params, cohort=cohort, key=key)
-        return made.astype(np.float32).astype(np.float64) * (self.protection.divisor(cohort) or len(heard))
+        divided = self.protection.divisor(cohort) or sum(each.weight for each in heard) / heard[0].weight
+        return made.astype(np.float32).astype(np.float64) * divided
 
     def _weigh(self, noise: Array, here: Array, there: Array, is_in: Array) -> Array:
         """[n] evidence of a round; who does not know the cohort weighs in that the canary may not have been in it."""
@@ -169,7 +177,7 @@ class UpdateTrial:
         present = mask & (is_in | (self.relation != Adjacency.add_remove))
         rows = np.diag(np.where(is_in, here, there))
         keys = fold_in(stream(key, Purpose.PRIVATISE, round), np.arange(len(is_in)))
-        sent = self._send(np.zeros(len(is_in)), rows, keys)
+        sent = self._send(np.zeros(len(is_in)), rows, keys, n_interactions=max(self.population.interactions))
         heard = [HeardUpdate(sent.delta[id], sent.weight) for id in np.flatnonzero(present)]
         reach = np.abs(self.protection.limit_weights(LOUD * here))
         noise = self._publish(heard, key, round)[:, None]

@@ -41,7 +41,7 @@ def audit(
         EstimatorName, typer.Option(help="Many runs with and without a canary, or a canary in every client of one run.")
     ] = EstimatorName.runs,
     runs: Annotated[
-        int | None, typer.Option(help="With the canary, and as many without; default what some ten seconds allow.")
+        int | None, typer.Option(help="With the canary, and as many without; default what some twenty seconds allow.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Probability that the bound is not above the truth.")] = 0.999,
     params: Annotated[
