@@ -68,7 +68,7 @@ def chart(data: Path) -> str:
     names = {"claim": "claimed", "bound": "measured, at least", "bound_if_normal": "if the noise is normal"}
     lines = [Line(text, x, tuple(row[name] for row in rows), has_dots=True) for name, text in names.items()]
     words = ChartText("Measured lower bounds beside claimed epsilons", "claimed epsilon", "epsilon")
-    return line_chart(lines, words, name="audit", scale=AxisScale(x))
+    return line_chart(lines, words, name="audit", scale=AxisScale(x, texts=tuple(f"{claim:.2g}" for claim in x)))
 
 
 TABLES: Tables = {

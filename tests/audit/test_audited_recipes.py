@@ -49,6 +49,11 @@ def test_a_reward_is_audited_search_by_search_without_delta() -> None:
     assert 4.2 < found["bound"] < found["claim"]
 
 
+def test_one_run_shows_most_of_what_has_no_delta() -> None:
+    found = audit_recipe(NAMED["foltr-es"], Question(), AuditOptions("one-run"))
+    assert found["counts"]["canaries"] == 2000 and found["bound"] == pytest.approx(3.6, abs=0.05)
+
+
 def test_published_noise_is_audited_against_its_true_price() -> None:
     found = audit_recipe(recipe_of(privacy="paper", epsilon=1.2, n_clients=4, rounds=1), Question(), FEW)
     assert found["claim"] == pytest.approx(1.2 * 2**0.5, rel=1e-3)  # two numbers, clipped in L2
