@@ -19,7 +19,7 @@ ESTIMATORS = ("runs", "one-run")
 CONFIDENCE = 0.999  # of a bound, unless given
 _WORK = 5 * 10**7  # numbers drawn, unless the runs are given; Why: some twenty seconds
 _MOST_RUNS, _LEAST_RUNS = 10**6, 2000  # of each federation, unless given
-_AT_ONCE = 2**17  # numbers of a round that are held at once; Why: they fit into a processor's cache
+_AT_ONCE, _MOST_AT_ONCE = 2**20, 2**16  # numbers of a round, and runs, that are held at once
 _HERE, _THERE, COINS = 0, 1, 2  # the draws of an audit: runs with the canary, runs without, who is in the one run
 _LOOKS = 8  # numbers of rounds that are looked at, at most
 
@@ -86,7 +86,7 @@ def _audit_runs(trial: AuditTrial, looks: Sequence[int], sure: Confidence, optio
 def _score_all(trial: AuditTrial, looks: Sequence[int], n: int, world: int, options: AuditOptions) -> Array:
     """[n, n_looks] in pieces that fit into memory."""
     key, pieces = stream(seed_key(options.seed), world), list[Array]()
-    size = max(1, _AT_ONCE * trial.rounds // trial.work)
+    size = min(max(1, _AT_ONCE * trial.rounds // trial.work), _MOST_AT_ONCE)
     for first in range(0, n, size):
         keys = fold_in(key, np.arange(first, min(first + size, n)))
         pieces.append(trial.score_runs(keys, looks, is_here=world == _HERE))
