@@ -55,6 +55,6 @@ def test_how_tight_bounds_are_is_what_the_page_says() -> None:
     assert {row["runs"] for row in million} == {1_000_000} and {row["runs"] for row in long} == {250_000}
     assert len(long) == 3 and all(0.4 < row["bound"] / row["claim"] < 0.65 for row in long)
     one = {round(row["claim"]): row["bound"] for row in rows if row["estimator"] == "one-run"}
-    assert one[1] == one[2] == 0 and 0 < one[4] < 0.4
+    assert max(one[1], one[2]) < 0.1 and 0.2 < one[4] < 0.6
     nearly = [row for row in FOUND["sound"] if row["mechanism"] == "randomised-response"]
     assert len(nearly) == 1 and nearly[0]["bound"] > 0.9 * nearly[0]["claim"]
