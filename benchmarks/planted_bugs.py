@@ -13,7 +13,8 @@ from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 # Why fixed here: an auditor who may choose them afterwards finds a bug in anything. 2 is a usual promise, four rounds
-# are the fewest in which noise can repeat more than once, and a pilot with seed 1 said how many runs find all bugs.
+# are the fewest in which noise can repeat more than once, and pilots
+# with seeds 1 to 3 said how many runs find all bugs, and how an event is best chosen. So the result has another seed.
 CLAIM, DELTA, ROUNDS, RUNS, CONFIDENCE = 2.0, 1e-5, 4, 400_000, 0.999
 EVERYBODY = Population(10)
 CLIP_NORM = 0.1
@@ -108,7 +109,7 @@ BUGS = (
 )
 
 
-def audit_bug(bug: PlantedBug, *, runs: int = RUNS, seed: int = 2) -> Look:
+def audit_bug(bug: PlantedBug, *, runs: int = RUNS, seed: int = 7) -> Look:
     """The whole training: what it claims, and what is measured."""
     noisy = fitted(bug.claimed)
 

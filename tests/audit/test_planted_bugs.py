@@ -18,13 +18,13 @@ EACH = 1 - (1 - CONFIDENCE) / len(CASES)  # Bonferroni: with fresh seeds one of 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
-    found = audit_bug(bug, runs=RUNS)
+    found = audit_bug(bug, runs=RUNS, seed=2)
     assert found.claim == pytest.approx(2.0, abs=0.002) and found.is_above
 
 
 def test_the_same_federation_without_a_bug_is_not_accused() -> None:
     sound = replace(BUGS[0], make=lambda noise: trial_of(SoundGaussian(CLIP_NORM, noise)))
-    found = audit_bug(sound, runs=RUNS)
+    found = audit_bug(sound, runs=RUNS, seed=2)
     assert 0.4 * found.claim < found.bound.epsilon < found.claim
     assert found.bound.epsilon_if_normal is not None
     assert 0.9 * found.claim < found.bound.epsilon_if_normal < found.claim
