@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import measured_audit
 import measured_leaks
 import measured_live
 import measured_noise
@@ -285,4 +286,5 @@ TABLES: Tables = {
     **measured_private.TABLES,
     **measured_leaks.TABLES,
     **measured_sum.TABLES,
+    **measured_audit.TABLES,
 }

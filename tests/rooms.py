@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "reports": {"files", "look", "metrics"},
     "recipes": BOTTOM | STAGES | {"federation", "engine"},
     "leaks": BOTTOM | STAGES | {"federation", "engine", "recipes"},
+    "audit": BOTTOM | STAGES | {"federation", "recipes", "live/wire", "live/device"},
     "runs": BOTTOM | STAGES | {"federation", "engine", "recipes", "reports", "look"},
     "machine": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs"},
     "reproduce": BOTTOM | STAGES | {"federation", "engine", "recipes", "runs", "reports"},

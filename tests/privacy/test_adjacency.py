@@ -82,14 +82,34 @@ def test_in_a_cohort_of_fixed_size_another_client_takes_the_place() -> None:
 
 
 def test_a_client_moves_a_sum_by_one_clip_norm_or_by_two() -> None:
-    factors = {(str(a), str(s)): a.factor(s) for a in Adjacency for s in Scheme}
+    turns = (Adjacency.add_remove, Scheme.rotation)
+    factors = {(str(a), str(s)): a.factor(s) for a in Adjacency for s in Scheme if (a, s) != turns}
     assert {key for key, factor in factors.items() if factor == 2} == {
         ("replace-one", "poisson"),
         ("replace-one", "fixed"),
         ("replace-one", "everybody"),
+        ("replace-one", "rotation"),
         ("add-remove", "fixed"),
     }
     assert Adjacency.add_remove.factor() == 2  # where nothing is known of how clients are drawn
+
+
+@pytest.mark.parametrize(("n", "cohort"), [(10, 6), (100, 51), (10, 2)])
+def test_where_clients_take_turns_add_remove_is_refused(n: int, cohort: int) -> None:
+    """One client less, and most later cohorts have others in them, not one."""
+    with pytest.raises(ValueError, match="whose turn it is in every round"):
+        explain(adjacency="add-remove", n_clients=n, cohort=cohort, sampling="rotation")
+    with_it, without = (Population(m, cohort=cohort, sampling="rotation") for m in (n, n - 1))
+    moved = [
+        len(set(sample_ids(with_it, seed_key(1), round)) ^ set(sample_ids(without, seed_key(1), round)))
+        for round in range(1, 21)
+    ]
+    assert max(moved) > 2
+
+
+def test_clients_noise_is_never_amplified_by_sampling() -> None:
+    with pytest.raises(ValueError, match="which does"):
+        explain_training("gaussian", noise_multiplier=1.0, rounds=100, delta=DELTA, sampling=0.01, n_honest=50)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`hushrank privacy`: epsilon, table, ledger."""
+"""`hushrank privacy`: epsilon, table, ledger, audit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import typer
 if TYPE_CHECKING:
     from hushrank.files import Json
 
+from hushrank.cli.audit import audit
 from hushrank.cli.output import print_json
 
 app = typer.Typer(
     help="What a setting guarantees, and what has been spent.", rich_markup_mode=None, no_args_is_help=True
 )
 
+app.command()(audit)
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -14,6 +14,7 @@ from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
 
 SAMPLINGS = ("fixed", "poisson", "rotation")
+_NOBODY = -1  # no client's id
 _NEVER = 1e-12  # Why: a larger cohort than a program has room for is then less likely than a broken processor
 
 
@@ -69,7 +70,9 @@ class Population:
         """As the accountants call the way in which clients are drawn."""
         if self.is_poisson:
             return Scheme.poisson
-        return Scheme.everybody if self.cohort_size == self.n_clients else Scheme.fixed
+        if self.cohort_size == self.n_clients:
+            return Scheme.everybody
+        return Scheme.rotation if self.is_rotation else Scheme.fixed
 
     @property
     def is_complete(self) -> bool:
@@ -114,19 +117,29 @@ def sample_ids(population: Population, key: Array, round: int) -> Array:
     Rotation: in the order of draws made once, as many as there are after those of the round before, from the last on to
     the first.
     """
-    ids = np.arange(population.n_clients)
-    if population.cohort_size == population.n_clients:
-        return ids
-    number = 0 if population.is_rotation else round
-    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, number), ids), 1)[:, 0]
-    if population.is_rotation:
-        places = (round - 1) * population.cohort_size + np.arange(population.cohort_size)
-        return np.sort(np.argsort(draws, kind="stable")[places % population.n_clients])
+    ids = np.flatnonzero(cohort_mask(population, key, round))
     if population.is_poisson:
-        drawn = ids[draws < population.threshold]
-        check_drawn(population, len(drawn))
-        return drawn
-    return np.sort(np.argsort(draws, kind="stable")[: population.cohort_size])
+        check_drawn(population, len(ids))
+    return ids
+
+
+def cohort_mask(population: Population, key: Array, round: int, *, absent: int = _NOBODY) -> Array:
+    """[..., n_clients] who is in a round, for one key or many [..., 2]. absent: who is not there to be drawn."""
+    ids, shape = np.arange(population.n_clients), (*key.shape[:-1], population.n_clients)
+    if population.cohort_size == population.n_clients:
+        return np.broadcast_to(ids != absent, shape)
+    number = 0 if population.is_rotation else round
+    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, number)[..., None, :], ids), 1)[..., 0]
+    if population.is_poisson:
+        return np.asarray((draws < population.threshold) & (ids != absent))
+    order = np.argsort(draws, axis=-1, kind="stable")
+    if absent != _NOBODY:
+        order = order[order != absent].reshape(*shape[:-1], -1)
+    first = (round - 1) * population.cohort_size if population.is_rotation else 0
+    places = (first + np.arange(population.cohort_size)) % order.shape[-1]
+    mask = np.zeros(shape, bool)
+    np.put_along_axis(mask, order[..., places], True, axis=-1)
+    return mask
 
 
 def count_lost(population: Population, quorum: Quorum, key: Array, rounds: int) -> int:

@@ -57,11 +57,11 @@ class Training:
         Scheme(self.scheme)
         Adjacency(self.adjacency)
         _check_sampling(self)
-        if self.separation < 1 or (self.separation > 1 and self.adjacency == Adjacency.add_remove):
-            raise ValueError(
-                f"separation is {self.separation}, must be at least 1, and 1 for adjacency add-remove: who is added or "
-                "removed changes whose turn it is in every round."
-            )
+        if self.separation < 1:
+            raise ValueError(f"separation is {self.separation}, must be at least 1: 1 is every round.")
+        if self.separation > 1:  # Why also for others: rests need turns, whoever sees to them
+            Adjacency(self.adjacency).factor(Scheme.rotation)
+        Adjacency(self.adjacency).factor(self.scheme)
 
     @property
     def answers(self) -> int:
@@ -167,6 +167,11 @@ def explain_training(
         raise ValueError(
             "adjacency is add-remove, which does not hold where clients add the noise: a round needs their answers, so "
             "that one client can decide whether there is a step. Use zero-out or replace-one."
+        )
+    if n_honest is not None and options.get("sampling", 1.0) < 1:
+        raise ValueError(
+            "sampling makes epsilon smaller only against those who do not know who was drawn; clients add noise "
+            "because of the server, which does. Leave sampling out."
         )
     find = "epsilon" if epsilon is None else "noise" if noise_multiplier is None else "rounds"
     training = Training(

@@ -44,8 +44,9 @@ def column_norm(width: int) -> float:
 
 
 def next_noise(past: Array, fresh: Array) -> Array:
-    """[n] int64 w_t in steps. past: [width - 1, n] the noise before, latest first; fresh: [n] z_t in 2^-BITS steps."""
-    taken_back = np.asarray(coefficients(len(past) + 1)[1:], np.int64) @ past
+    """[..., n] int64 w_t in steps. past: [..., width - 1, n] the noise before, latest first; fresh: [..., n] z_t in
+    2^-BITS steps."""
+    taken_back = np.einsum("j,...jn->...n", np.asarray(coefficients(past.shape[-2] + 1)[1:], np.int64), past)
     return np.asarray(fresh - taken_back + 2 ** (BITS - 1) >> BITS)
 
 

@@ -4,7 +4,7 @@ Sampling makes epsilon smaller only against those who do not know who was drawn,
 client rests: its answers are at least `separation` rounds apart, which it can see to itself. Then a server's noise may
 be that of `banded.py`, which hides each answer as well and adds up to far less in the ranker.
 
-Shapes: noise [n_params].
+Shapes: noise [n_params], or [..., n_params] for batched keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Self
 
 import numpy as np
 
@@ -31,6 +33,7 @@ _WORD_BITS = 60  # of whole numbers on the way to a round's noise, which has up 
 _MOST_KEPT = 64  # Why: so many trainings may run side by side
 _Chain = tuple[int, Array]  # the newest round, and the noise [separation - 1, n_params] up to it, latest first
 _CHAINS: OrderedDict[tuple[object, ...], _Chain] = OrderedDict()  # Why: else round t would draw all rounds before again
+_LOCK = Lock()  # of _CHAINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +58,38 @@ class CorrelatedGaussian(SoundGaussian):
         reach = sum(coefficients(self.separation)) * column_norm(self.separation)
         return _WORD_BITS - math.ceil(math.log2(reach))
 
+    @property
+    def echo(self) -> tuple[float, ...]:
+        return tuple(each / 2**BITS for each in coefficients(self.separation))
+
+    def without_amount(self) -> Self:
+        """On the grid of the true amount, which 1 does not make coarser."""
+        return replace(self, noise_multiplier=min(1.0, self.noise_multiplier), least_step=self.step)
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        return SoundGaussian.log_ratio(self, noise, moved) / column_norm(self.separation) ** 2
+
     def noise_at(self, n_params: int, *, key: Array, round: int) -> Array:
         name = (self, n_params, key.tobytes())
-        newest, past = _CHAINS.get(name, (0, self._silence(n_params)))
-        if newest >= round:
-            newest, past = 0, self._silence(n_params)
-        past, noise = self._go_on(past, range(newest + 1, round + 1), key=key)
-        _CHAINS[name] = round, past
-        _CHAINS.move_to_end(name)
-        while len(_CHAINS) > _MOST_KEPT:
-            _CHAINS.popitem(last=False)
-        return noise[-1] * self.step
+        with _LOCK:
+            newest, past = _CHAINS.get(name, (0, self._silence(n_params, key)))
+        if newest > round:
+            newest, past = 0, self._silence(n_params, key)
+        if newest < round:
+            past, _ = self._go_on(past, range(newest + 1, round + 1), key=key)
+        with _LOCK:
+            _CHAINS[name] = round, past
+            _CHAINS.move_to_end(name)
+            while len(_CHAINS) > _MOST_KEPT:
+                _CHAINS.popitem(last=False)
+        return past[..., 0, :] * self.step
 
     def draw_in_turn(self, n_params: int, *, key: Array, round: int, past: NamedArrays) -> tuple[Array, NamedArrays]:
-        newest = int(past["round"]) if past else 0
+        newest = (
+            int(past["round"]) if past else round - 1
+        )  # Why not from round 1 on: what was never added is not missed
         before, noise = self._go_on(
-            past["noise"] if past else self._silence(n_params), range(newest + 1, round + 1), key=key
+            past["noise"] if past else self._silence(n_params, key), range(newest + 1, round + 1), key=key
         )
         return np.sum(noise, axis=0) * self.step, {"noise": before, "round": np.array(round)}
 
@@ -86,17 +105,19 @@ class CorrelatedGaussian(SoundGaussian):
         clip_steps = self.clip_norm / self.step * 2**BITS * column_norm(self.separation)
         return replace(composed, grid=NoiseGrid(clip_steps, exposure.n_params))
 
-    def _silence(self, n_params: int) -> Array:
-        return np.zeros((self.separation - 1, n_params), np.int64)
+    def _silence(self, n_params: int, key: Array) -> Array:
+        return np.zeros((*key.shape[:-1], self.separation - 1, n_params), np.int64)
 
     def _go_on(self, past: Array, rounds: range, *, key: Array) -> tuple[Array, list[Array]]:
         """The noise up to the last of these rounds, latest first, and that of each, in steps."""
         noise = []
         for round in rounds:
-            drawn = stream(key, Purpose.SERVER_NOISE, round)
-            fresh = draw_discrete_gaussian(drawn, past.shape[1], variance=self._fresh_variance) if self.scale else 0
-            noise.append(next_noise(past, np.broadcast_to(np.asarray(fresh, np.int64), past.shape[1:])))
-            past = np.concatenate([noise[-1][None], past])[: self.separation - 1]
+            fresh = np.zeros((*key.shape[:-1], past.shape[-1]), np.int64)
+            if self.scale:
+                drawn = stream(key, Purpose.SERVER_NOISE, round)
+                fresh = draw_discrete_gaussian(drawn, past.shape[-1], variance=self._fresh_variance)
+            noise.append(next_noise(past, fresh))
+            past = np.concatenate([noise[-1][..., None, :], past], axis=-2)[..., : self.separation - 1, :]
         return past, noise
 
     @property

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from hushrank.privacy.draws import draw_discrete_gaussian
 from hushrank.privacy.fixed_point import bound_with_noise
 from hushrank.privacy.noisy_sum import FEWEST_STEPS, UNLIKELY, NoisySum
@@ -30,6 +32,7 @@ class SoundGaussian(NoisySum):
     mechanism: ClassVar[str] = "gaussian"
     norm_order: ClassVar[int] = 2
     spread: ClassVar[str] = "standard deviation"
+    has_normal_noise: ClassVar[bool] = True
 
     def draw_noise(self, n_params: int, *, key: Array) -> Array:
         return draw_discrete_gaussian(key, n_params, variance=self.variance_steps(1))
@@ -52,3 +55,11 @@ class SoundGaussian(NoisySum):
     def bound_share_norm(self, n_params: int, *, n_shares: int) -> float:
         """|z| <= sqrt(n) + sqrt(2 t) except with probability e^-t."""
         return _ROUNDED * self.spread_share(n_shares) * (math.sqrt(n_params) + math.sqrt(2 * UNLIKELY))
+
+    def widest_update(self, n_params: int) -> Array:
+        """Every direction is as visible. Why one with both signs: numbers that share their noise give it away."""
+        return self.clip_norm / math.sqrt(n_params) * (-1.0) ** np.arange(n_params)
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        """(z . m - |m|^2 / 2) / sigma^2"""
+        return np.asarray(np.sum(noise * moved - moved**2 / 2, axis=-1) / self.scale**2)

@@ -150,7 +150,7 @@ def check_noise(keys: PrivacyKeys, *, n_clients: int) -> None:
         check_delta(keys.delta)
 
 
-def check_sum(keys: PrivacyKeys, *, cohort_size: int) -> None:
+def check_sum(keys: PrivacyKeys, *, cohort_size: int, n_malicious: int) -> None:
     """Numbers of a secure sum, and of clients that make its noise."""
     if keys.sum_bound is not None and (not keys.secure_sum or keys.privacy != "none"):
         raise ValueError("sum_bound is for secure_sum without noise; clipping and noise bound an update otherwise.")
@@ -166,8 +166,9 @@ def check_sum(keys: PrivacyKeys, *, cohort_size: int) -> None:
             "adjacency is add-remove, which does not hold with noise_at=clients: a round needs n_honest answers, so "
             "that one client can decide whether there is a step. Use zero-out or replace-one."
         )
-    if keys.n_honest is not None and not 1 <= keys.n_honest <= cohort_size:
+    most = max(cohort_size - n_malicious, 0)
+    if keys.n_honest is not None and not 1 <= keys.n_honest <= most:
         raise ValueError(
-            f"n_honest is {keys.n_honest}, must be from 1 to {cohort_size}, the clients in a round: with fewer than "
-            "the noise is divided among, the sum would carry less noise than promised."
+            f"n_honest is {keys.n_honest}, must be from 1 to {most}, the clients in a round that do not lie: with "
+            "fewer than the noise is divided among, the sum would carry less noise than promised."
         )

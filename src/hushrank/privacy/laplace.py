@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence, describe_mean
 from hushrank.privacy.draws import draw_discrete_laplace, draw_discrete_laplace_share, draw_gamma, draw_laplace
 from hushrank.privacy.noisy_sum import FEWEST_STEPS, UNLIKELY, NoisySum
-from hushrank.privacy.protection import Clipping, Exposure, UpdateProtection
+from hushrank.privacy.placement import Adjacency
+from hushrank.privacy.protection import Clipping, Contrast, Exposure, UpdateProtection
 from hushrank.privacy.renyi import Spend, check_epsilon
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.streams import Purpose, stream
@@ -154,6 +157,19 @@ class PaperNoise(UpdateProtection):
         """
         return Spend("laplace", 2 * self.weight_norm / self.scale / math.sqrt(n_params), times=n_params)
 
+    def contrast(self, n_params: int, relation: str) -> Contrast:
+        """Weights on the bound against those opposite: a client that moves them all the way and one that does not, or
+        two that move them half of it, apart. All numbers alike: see `spend`."""
+        if relation == Adjacency.add_remove:
+            raise ValueError("privacy=paper needs every client's share of the noise: one cannot be added or removed.")
+        bound = np.full(n_params, self.weight_norm / math.sqrt(n_params))
+        if relation == Adjacency.replace_one:
+            return Contrast(np.zeros(n_params), bound, -bound)
+        return Contrast(-bound, 2 * bound, np.zeros(n_params))
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        return laplace_log_ratio(noise, moved, scale=self.scale)
+
     def describe(self, n_params: int) -> str:
         """The guarantee, with what the paper does not say."""
         pure = self.spend(n_params).ratio * n_params
@@ -195,6 +211,11 @@ def sum_noise_as_laplace(n_params: int, *, scale: float, key: Array) -> Array:
     upload and all weights are equal. Same distribution as the sum of `draw_noise_share`, other numbers.
     """
     return scale * draw_laplace(key, n_params)
+
+
+def laplace_log_ratio(noise: Array, moved: Array, *, scale: float) -> Array:
+    """[...] sum of |z| - |z - m| over the numbers, in scales."""
+    return (np.abs(noise) - np.abs(noise - moved)).sum(axis=-1) / scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +266,10 @@ class SoundLaplace(NoisySum):
         sqrt(2 k t) + t except with probability e^-t."""
         k = 2 * n_params / n_shares
         return _ROUNDED * self.scale * (k + math.sqrt(2 * k * UNLIKELY) + UNLIKELY)
+
+    def widest_update(self, n_params: int) -> Array:
+        """In one number: see above."""
+        return np.append(self.clip_norm, np.zeros(n_params - 1))
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        return laplace_log_ratio(noise, moved, scale=self.scale)

@@ -22,7 +22,7 @@ from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
 from hushrank.privacy.discrete_account import NoiseGrid
 from hushrank.privacy.placement import Adjacency, Placement, Scheme
-from hushrank.privacy.protection import Clipping, Exposure, NormBound, UpdateProtection
+from hushrank.privacy.protection import Clipping, Contrast, Exposure, NormBound, UpdateProtection
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.renyi import Spend, composed_epsilon
 from hushrank.privacy.sum_format import SumFormat
@@ -332,6 +332,16 @@ class NoisySum(UpdateProtection):
         if self.noise_multiplier == 0:
             raise ValueError("noise_multiplier is 0: without noise there is no guarantee to account for.")
         return Spend(self.mechanism, Adjacency(adjacency).factor(scheme) / self.noise_multiplier)
+
+    @abstractmethod
+    def widest_update(self, n_params: int) -> Array:
+        """[n_params] of the clip norm: of all such updates the noise hides it least."""
+
+    def contrast(self, n_params: int, relation: str) -> Contrast:
+        """All of the clip norm against nothing, or against as much the other way."""
+        widest = self.widest_update(n_params)
+        instead = -widest if relation == Adjacency.replace_one else np.zeros(n_params)
+        return Contrast(np.zeros(n_params), widest, instead)
 
 
 def average_sum(

@@ -17,6 +17,7 @@ class Scheme(StrEnum):
 
     poisson = "poisson"  # each independently
     fixed = "fixed"  # so many of a larger number: who is drawn depends on who else is there
+    rotation = "rotation"  # in turn, in an order that is drawn once
     everybody = "everybody"  # all, in every round
 
     @classmethod
@@ -39,8 +40,14 @@ class Adjacency(StrEnum):
         """How many clip norms one client can move a sum.
 
         Zero-out: its update or zeros, whoever else is drawn. Add-remove: as much where the others are drawn whether it
-        is there or not; in a fixed cohort another client takes its place, which is a replacement.
+        is there or not; in a fixed cohort another client takes its place, which is a replacement. Where clients take
+        turns, one more or less changes whose turn it is in every round: no number bounds that.
         """
+        if self is Adjacency.add_remove and Scheme(scheme) is Scheme.rotation:
+            raise ValueError(
+                "adjacency is add-remove, but clients take turns: who is added or removed changes whose turn it is in "
+                "every round. Use zero-out or replace-one."
+            )
         stays = self is Adjacency.add_remove and Scheme(scheme) is not Scheme.fixed
         return 1 if self is Adjacency.zero_out or stays else 2
 

@@ -41,6 +41,14 @@ class NormBound(NamedTuple):
     most: float = math.inf  # noise included; infinite: the mechanism bounds nothing
 
 
+class Contrast(NamedTuple):
+    """One client in two federations that look alike least: what an audit lets it send."""
+
+    start: Array  # [n_params] the round's weights
+    here: Array  # [n_params] how it moves them in one, as far as it can
+    there: Array  # [n_params] how it, or what stands in its place, does in the other
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """How often a client is seen, among how many and by whom: what a promise depends on beside the mechanism."""
@@ -117,6 +125,12 @@ class Protection(ABC):
         Rounds without a result are left out: their noise comes with the next one's."""
         del n_params, key, round
         return None, past
+
+    @property
+    def echo(self) -> tuple[float, ...]:
+        """How strongly a round's updates stand in what is published of it and of the rounds that follow, seen through
+        noise that rounds do not share."""
+        return (1.0,)
 
     def why_not_fast(self, interactions: Sequence[int]) -> str | None:
         """Why `clipping` and `sum_noise` do not say all, so that only the plain engine can run this; None: they do."""
@@ -196,9 +210,21 @@ class UpdateProtection(Protection):
 
     __slots__ = ()
 
+    has_normal_noise: ClassVar[bool] = False  # whether what is published is told apart as two normal numbers are
+
     @abstractmethod
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """What may leave the device; key: stream(key, PRIVATISE, round, client)."""
+
+    def contrast(self, n_params: int, relation: str) -> Contrast:
+        """The pair that is told apart best; relation: which two federations must look alike."""
+        del n_params, relation
+        raise ValueError(f"privacy={self.mode} says nothing of two federations that must look alike: nothing to audit.")
+
+    def log_ratio(self, noise: Array, moved: Array) -> Array:
+        """[...] ln p(noise - moved) - ln p(noise), p: of the noise [..., n_params] that a round's sum should carry."""
+        del noise, moved
+        raise ValueError(f"privacy={self.mode} adds no noise to a sum: nothing to audit.")
 
     def combine(
         self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array, noise: Array | None = None

@@ -45,6 +45,11 @@ class RandomisedResponse(Protection):
         draws = draw_bits(key, 2 * raw.rewards.size).reshape(*raw.rewards.shape, 2)
         return privatise_reward(raw, self.values, p=self.p, draws=draws)
 
+    def log_ratio(self, told: Array, here: float, there: float) -> Array:
+        """[...] ln P(told | here) - ln P(told | there) of one interaction's answers, float32 as they travel."""
+        is_here, is_there = (np.asarray(told, np.float32) == np.float32(truth) for truth in (here, there))
+        return self.epsilon * (is_here.astype(np.float64) - is_there)
+
     def why_not_fast(self, interactions: Sequence[int]) -> str | None:
         del interactions
         return None

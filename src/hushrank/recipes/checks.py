@@ -43,7 +43,7 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     check_mode(recipe, is_evolution=recipe.is_evolution)
     if not recipe.is_evolution:
         check_noise(recipe, n_clients=recipe.n_clients)
-    check_sum(recipe, cohort_size=population.cohort_size)
+    check_sum(recipe, cohort_size=population.cohort_size, n_malicious=recipe.n_malicious)
 
 
 def combination_of(recipe: Recipe) -> Combination:

@@ -447,3 +447,34 @@ class Interleavings(RuleBasedStateMachine):
 
 Interleavings.TestCase.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
 TestInterleavings = Interleavings.TestCase
+
+
+@pytest.mark.parametrize("separation", [2, 3, 4, 8, 12])
+def test_who_was_silent_for_a_while_is_asked_again_also_where_clients_rest(separation: int) -> None:
+    """Numbers of rounds are left out there, so that whom to ask now and then must not go by them."""
+    rounds = Rounds(RoundRules(separation=separation, min_clients=10, quorum=0))
+    for client in range(1, 21):
+        rounds.join(client, 0.0)
+    n_asked = 0
+    for turn in range(100):
+        rounds.members = dict.fromkeys(rounds.members, 1.0 + turn)
+        asked = rounds.invite(1.0 + turn)
+        rounds.open(asked, 1.0 + turn, number=rounds.next_number(1.0 + turn))
+        n_asked += turn >= 20 and 7 in asked
+        for client in tuple(rounds.waiting - ({7} if 5 <= turn < 20 else set())):
+            answer(rounds, client, 1.0 + turn)
+        outcome = rounds.decide(1.0 + turn) or rounds.decide(rounds.closes_at)
+        assert outcome is Outcome.closed
+        rounds.end(outcome, 1.0 + turn)
+    assert n_asked >= 10
+
+
+def test_where_clients_rest_numbers_that_are_left_out_count_as_rounds() -> None:
+    """One client, separation 3, 9 rounds: it answers in rounds 1, 4 and 7, as many as it pays for, and that is all."""
+    rounds = Rounds(RoundRules(separation=3, rounds=9))
+    rounds.join(1, 0.0)
+    numbers = []
+    while rounds.may_open(0.0):
+        numbers.append(rounds.open(rounds.invite(0.0), 0.0, number=rounds.next_number(0.0)))
+        end_now(rounds, 0.0)
+    assert numbers == [1, 4, 7] and rounds.state is RoundState.finished

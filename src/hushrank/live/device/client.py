@@ -182,8 +182,8 @@ def must_rest(member: Participant, round: int) -> bool:
     separation = member.learning.agreement.separation or 1
     if separation == 1:
         return False
-    newest = member.store.outbox.newest()
-    answered = [] if newest is None else [newest.round]
+    newest, last = member.store.outbox.newest(), ask_standing(member).last
+    answered = [known.round for known in (newest, last) if known is not None]
     if member.ledger is not None:
         answered += [entry.round for entry in read_ledger(member.ledger).entries if entry.round is not None]
     return any(0 < abs(round - each) < separation for each in answered)

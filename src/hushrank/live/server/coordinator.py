@@ -80,8 +80,8 @@ class Coordinator:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.writer = Writer(self._engine, self._loop, commit_s=self.counters.commit_s, note_loss=self._note_loss)
-        self._restore(await self.writer.write(read_snapshot))
         self.past = await self.writer.write(begin_start)
+        self._restore(await self.writer.write(read_snapshot))
         self._check_rounds()
 
     async def stop(self) -> None:

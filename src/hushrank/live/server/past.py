@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from hushrank.live.server.schema import ASKED, MISSING, ROUNDS, STARTS, UPDATES
+from hushrank.live.server.store import forget_noise
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
 
@@ -92,7 +93,9 @@ def read_past(connection: sa.Connection) -> Past:
 
 
 def begin_start(connection: sa.Connection) -> Past:
-    """One more start, with a name of its own."""
+    """One more start, with a name of its own. Its noise takes back nothing of what was added before: the file may be an
+    older copy, and whoever could show that may come too late."""
+    forget_noise(connection)
     newest = connection.execute(sa.select(sa.func.max(ROUNDS.c.number))).scalar_one() or 0
     connection.execute(sa.insert(STARTS).values(name=os.urandom(8).hex(), round=newest))
     return read_past(connection)
@@ -121,4 +124,5 @@ def skip_missing(connection: sa.Connection) -> int:
     if newest < past.missing:
         connection.execute(sa.insert(ROUNDS).values(number=past.missing, opened_at=now, n_asked=0, **abandoned))
     connection.execute(sa.update(MISSING).where(MISSING.c.decided_at.is_(None)).values(decided_at=now))
+    forget_noise(connection)
     return past.missing

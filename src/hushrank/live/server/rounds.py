@@ -86,9 +86,11 @@ class Rounds:
     answered: set[int] = field(default_factory=set)  # whose answers are on the disk
     history: AnswerHistory = field(default_factory=AnswerHistory)
     last_asked: dict[int, int] = field(default_factory=dict)  # {client: round}, where clients rest
+    n_opened: int = field(init=False)  # rounds; Why not the number: where clients rest, numbers are left out
 
     def __post_init__(self) -> None:
-        if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
+        self.n_opened = self.number
+        if self._is_enough(self.n_closed):
             self.state = RoundState.finished
 
     @property
@@ -127,9 +129,8 @@ class Rounds:
         """Of the round that may open next: the first in which enough of those who are awake have rested."""
         if self.rules.separation == 1:
             return self.number + 1
-        enough = min(self.rules.fewest, self.rules.cohort or self.rules.fewest)
         rested = sorted(self._rested_from(client) for client in self.candidates(now))
-        return max(self.number + 1, *rested[:enough][-1:])
+        return max([self.number + 1, *rested[: self._enough_rested][-1:]])
 
     def _rested_from(self, client: int) -> int:
         """The first round that may ask it."""
@@ -141,17 +142,24 @@ class Rounds:
         number = self.next_number(now)
         awake = [client for client in self.candidates(now) if self._rested_from(client) <= number]
         usual = self.history.without_silent(awake)
-        is_for_all = self._is_next_patient() or (self.number + 1) % ASKED_EVERY == 0
+        is_for_all = self._is_next_patient() or (self.n_opened + 1) % ASKED_EVERY == 0
         is_enough = len(usual) >= max(self.rules.fewest, self.rules.cohort or 1)
         return sorted(usual) if is_enough and not is_for_all else awake
 
     def may_open(self, now: float) -> bool:
-        return self.state is RoundState.idle and now >= self.opens_at and len(self.candidates(now)) >= self.rules.fewest
+        return self.state is RoundState.idle and now >= self.opens_at and self._are_ready(now)
 
     def may_follow(self, outcome: Outcome, now: float) -> bool:
         """Whether the next round may open in the same moment in which this one ends so."""
-        is_last = outcome is Outcome.closed and self.n_closed + 1 == self.rules.rounds
-        return not is_last and self._pause_after() == 0 and len(self.candidates(now)) >= self.rules.fewest
+        is_last = self._is_enough(self.n_closed + (outcome is Outcome.closed))
+        return not is_last and self._pause_after() == 0 and self._are_ready(now)
+
+    def _are_ready(self, now: float) -> bool:
+        """Whether enough are awake, and have rested before the last round."""
+        if len(self.candidates(now)) < self.rules.fewest:
+            return False
+        is_counted = self.rules.rounds is not None and self.rules.separation > 1
+        return not is_counted or self.next_number(now) <= (self.rules.rounds or 0)
 
     def open(self, asked: Collection[int], now: float, *, number: int | None = None) -> int:
         """The number of the new round, which asks these clients; number: as `next_number` said before."""
@@ -160,12 +168,12 @@ class Rounds:
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
         is_patient, is_lost = self._is_next_patient(), self._is_lost()
-        self.number = max(self.number + 1, number or 0)
+        self.number, self.n_opened = max(self.number + 1, number or 0), self.n_opened + 1
         self._note_asked(asked)
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
         self.excused = set() if is_lost else self.asked - self.history.without_silent(self.asked)
         if is_patient:
-            self.excused = {client for client in self.excused if not self.history.waits_for(client, self.number)}
+            self.excused = {client for client in self.excused if not self.history.waits_for(client, self.n_opened)}
         self.pending, self.answered = set(), set()
         self.state, self.opened_at = RoundState.open, now
         self.closes_at = now + (self.rules.deadline_s if is_patient else self._usual_deadline())
@@ -173,7 +181,7 @@ class Rounds:
 
     def _is_next_patient(self) -> bool:
         """Whether the next round waits for all, with the whole time: now and then, and after too few answers."""
-        return self._is_lost() or (self.number + 1) % PATIENT_EVERY == 0
+        return self._is_lost() or (self.n_opened + 1) % PATIENT_EVERY == 0
 
     def _is_lost(self) -> bool:
         """Whether the newest round had too few answers."""
@@ -246,7 +254,21 @@ class Rounds:
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self._pause_after()
         self.n_silent = self._silent_with_this()
-        self.state = RoundState.finished if self.n_closed == self.rules.rounds else RoundState.idle
+        self.state = RoundState.finished if self._is_enough(self.n_closed) else RoundState.idle
+
+    def _is_enough(self, n_closed: int) -> bool:
+        """Whether no round will open again. Where clients rest, numbers that are left out count as rounds, too: a
+        client's answers are so many numbers apart, and its budget is for as many as fit. No number is left where even
+        those who have rested longest would have to wait for a later one."""
+        if self.rules.rounds is None or self.rules.separation == 1:
+            return self.rules.rounds is not None and n_closed >= self.rules.rounds
+        rested = sorted(self._rested_from(client) for client in self.members)
+        soonest = max([self.number + 1, *rested[: self._enough_rested][-1:]])
+        return soonest > self.rules.rounds
+
+    @property
+    def _enough_rested(self) -> int:
+        return min(self.rules.fewest, self.rules.cohort or self.rules.fewest)
 
     def _silent_with_this(self) -> int:
         return 0 if self.answered else self.n_silent + 1

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from hushrank.federation.state import NOISE, replace_owner
+from hushrank.federation.state import NOISE, part_of, replace_owner
 from hushrank.live.server.arrays import pack_arrays, unpack_arrays
 from hushrank.live.server.new_ranker import Body
 from hushrank.live.server.schema import (
@@ -262,7 +262,10 @@ def forget_noise(connection: sa.Connection) -> None:
     with other fresh noise, would tell more than either.
     """
     row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
-    state = replace_owner(unpack_arrays(row.state), NOISE, {})
+    known = unpack_arrays(row.state)
+    if not part_of(known, NOISE):
+        return
+    state = replace_owner(known, NOISE, {})
     connection.execute(sa.update(RANKERS).where(RANKERS.c.round == row.round).values(state=pack_arrays(state)))
 
 
