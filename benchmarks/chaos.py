@@ -32,6 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -325,13 +326,23 @@ def wait_for_refusal(stage: Stage, *names: str) -> str:
     while not (ended := [name for name in names if stage.running[name].poll() is not None]):
         assert time.monotonic() - began < PATIENCE_S, f"a clone was not recognised: see {stage.plan.out}"
         stage.wake_due()
+        if count_closed(stage.file) >= stage.plan.rounds - 3:  # Why: it must not be finished before the two have met
+            signal_others(stage, names, signal.SIGSTOP)
         time.sleep(0.02)
+    signal_others(stage, names, signal.SIGCONT)
     for name in ended:
         said = stage.log_of(name).read_text(encoding="utf-8").strip().splitlines()[-1]
         is_explained = "another copy of" in said or (stage.has_ledgers and "this home is a copy" in said)
         assert stage.running[name].returncode == 1 and is_explained, f"{name} ended with: {said}"
         stage.stopped["clone" if "another copy of" in said else "ledger"] += 1
     return ended[0]
+
+
+def signal_others(stage: Stage, names: Sequence[str], number: signal.Signals) -> None:
+    """All running clients but these."""
+    for name, process in stage.running.items():
+        if name not in ("server", *names) and process.poll() is None:
+            process.send_signal(number)
 
 
 def start_again(stage: Stage, name: str) -> None:

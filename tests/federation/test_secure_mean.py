@@ -89,6 +89,15 @@ def test_the_protocol_itself_opens_no_sum_with_too_little_noise() -> None:
         strict(open_messages(), n_params=4, key=KEY, round=ROUND)
 
 
+def test_noise_beyond_the_range_is_not_refused_because_that_would_tell() -> None:
+    """Two numbers of 40 units each wrap on their way; their sum does not."""
+    format = format_sum(SHARED, CROWD, n_params=4)
+    mean = SecureMean(format, CROWD, OPEN.quorum(is_secure=True), 12.0)
+    sent = [PrivateUpdate(np.zeros(4), 1.0, "") for _ in ARRIVED]
+    sent[0], sent[1] = (PrivateUpdate(np.array([far, 0.0, 0.25, 0.0]), 1.0, "") for far in (40.0, -39.5))
+    assert mean(sent, n_params=4, key=KEY, round=ROUND) == pytest.approx(np.array([0.5, 0.0, 0.5, 0.0]) / 12)
+
+
 def test_the_range_holds_the_noise_of_everybody() -> None:
     shares = np.concatenate(
         [SHARED.client_noise(4, key=stream(KEY, Purpose.PRIVATISE, r, c)) for r in range(50) for c in range(12)]

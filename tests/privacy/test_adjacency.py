@@ -107,7 +107,8 @@ def test_add_remove_costs_what_it_costs_where_clients_are_drawn_so(
     found = explain(adjacency="add-remove", **changes)
     q = 0.9 if scheme == "poisson" else 1.0
     expected = Training("gaussian", 1.0 / factor, 1, sampling=q)
-    assert found["epsilon"] == training_epsilon(expected, delta=DELTA) and found["scheme"] == scheme
+    continuous = training_epsilon(expected, delta=DELTA)
+    assert continuous < found["epsilon"] < continuous + 1e-6 and found["scheme"] == scheme  # its noise is discrete
     assert ("another client takes its place" in found["guarantee"]) == (factor == 2)
 
 

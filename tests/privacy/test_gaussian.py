@@ -69,6 +69,45 @@ def test_fewer_clients_than_the_noise_was_divided_for_are_refused(kind: Any) -> 
         mechanism.combine(sent, n_params=2, cohort=3.0, key=SERVER_KEY)
 
 
+def test_a_grid_that_is_too_coarse_for_a_share_is_refused() -> None:
+    """2^20 clients leave 2^11 steps for a range of .1 and a little: 2^14 a unit, 1,638 for the clip norm. A share of
+    .1 / 1,024 clip norms is .16 of a step, and rounding it would leave 7 % of its variance."""
+    mechanism = SoundGaussian(0.1, 0.1, "clients", 2**20)
+    format = mechanism.format_sum(n_clients=2**20, n_params=46, most_weight=1, largest=1.0)
+    with pytest.raises(ValueError, match=r"one client's share of the noise has a standard deviation of 0\.16 steps"):
+        mechanism.on_grid(format.step)
+    enough = SoundGaussian(0.1, 26.0, "clients", 2**16)
+    format = enough.format_sum(n_clients=2**16, n_params=46, most_weight=1, largest=1.0)
+    assert enough.on_grid(format.step).step == format.step
+    with pytest.raises(ValueError, match=r"a scale of 0\.8 steps"):
+        SoundLaplace(0.1, 1.0, "clients", 10, least_step=0.125)
+
+
+@pytest.mark.parametrize("kind", [SoundGaussian, SoundLaplace])
+@pytest.mark.parametrize(("noise_multiplier", "n_honest"), [(26.0, 1), (400.0, 3), (2.0, 100)])
+def test_a_message_with_noise_loses_nothing_as_float32(kind: Any, noise_multiplier: float, n_honest: int) -> None:
+    """What is rounded on the way is no part of the sum that was accounted for."""
+    mechanism = kind(0.1, noise_multiplier, "clients", n_honest)
+    update = DenseUpdate(np.random.default_rng(0).uniform(-1, 1, 2000), 4)
+    (sent,) = send(mechanism, update)
+    assert np.array_equal(sent.delta.astype(np.float32).astype(np.float64), sent.delta)
+    assert np.array_equal(np.rint(sent.delta / mechanism.step) * mechanism.step, sent.delta)
+
+
+def test_all_messages_are_summed_on_the_grid_also_those_that_are_not_on_it() -> None:
+    mechanism = SoundGaussian(0.1, 25.0)
+    forged = PrivateUpdate(np.array([0.1234567891234567, -1e-9]), 1.0, "")
+    total = mechanism.combine([forged], n_params=2, cohort=1.0, key=SERVER_KEY)
+    assert np.array_equal(np.rint(total / mechanism.step) * mechanism.step, total)
+
+
+def test_no_share_is_less_noise_than_is_accounted_for() -> None:
+    """The variance of a share is rounded up to whole squared steps."""
+    mechanism = SoundGaussian(0.1, 25.0, "clients", 97)
+    whole = (25 * 0.1 / mechanism.step) ** 2 / 97
+    assert whole <= mechanism.variance_steps(97) <= whole + 1 + 1e-9 * whole
+
+
 def test_noise_is_repeatable_and_differs_between_clients() -> None:
     mechanism = SoundGaussian(1.0, 2.0, placement="clients", n_honest=2)
     first, second = send(mechanism, *[DenseUpdate(np.zeros(5), 4)] * 2)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from hushrank.privacy.clipping import clip_weights, grid_step
-from hushrank.privacy.draws import draw_fine_normal, draw_fine_uniform, draw_gamma, draw_laplace
+from hushrank.privacy.draws import draw_fine_uniform, draw_gamma, draw_laplace
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace, draw_noise_share, sum_noise_as_laplace
 from hushrank.privacy.named import PAPER_SETTINGS, make_paper_noise, published_sensitivity
 from hushrank.streams import ENTROPY, Purpose, draw_bits, fold_in, seed_key, stream
@@ -30,7 +30,6 @@ def fits(sample: Array, distribution: Any) -> bool:
 def test_draws_have_their_distributions() -> None:
     keys = client_keys(200)
     assert fits(draw_fine_uniform(keys, 100), stats.uniform())
-    assert fits(draw_fine_normal(keys, 100), stats.norm())
     assert fits(draw_laplace(keys, 100), stats.laplace())
 
 
@@ -58,7 +57,6 @@ class Above:
 def test_the_operating_systems_entropy_has_the_distributions_too() -> None:
     """At a level of 1e-9, because these draws are others every time."""
     for sample, distribution in (
-        (draw_fine_normal(ENTROPY, 20_000), stats.norm()),
         (draw_laplace(ENTROPY, 20_000), stats.laplace()),
         (draw_gamma(ENTROPY, 20_000, shape=0.5), stats.gamma(0.5)),
     ):

@@ -52,6 +52,16 @@ def test_what_could_wrap_is_refused_without_naming_the_number(bad: float) -> Non
     assert str(bad) not in str(refused.value)
 
 
+def test_noise_beyond_the_range_wraps_and_the_sum_is_right_modulo_2_to_the_32() -> None:
+    """2^31 / 4 = 2^29 steps are one unit: a number of 6 wraps, and comes back when -5.5 is added."""
+    format = SumFormat(0.75, n_clients=4, wraps=True)
+    assert format.step == 2.0**-29
+    words = format.add(np.array([[6.0, 0.25], [-5.5, 0.5]]), np.array([1, 1]))
+    assert format.decode(words, n_summed=2)[0].tolist() == [0.5, 0.75]
+    with pytest.raises(ValueError, match="1 numbers of updates are beyond"):
+        format.write(np.array([np.nan]), 1)
+
+
 @pytest.mark.parametrize("weight", [-1, 4, 0.5, np.nan])
 def test_a_weight_that_cannot_be_is_refused(weight: Any) -> None:
     with pytest.raises(ValueError, match="a weight is no whole number from 0 to 3"):

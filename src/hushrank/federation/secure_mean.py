@@ -13,6 +13,7 @@ import numpy as np
 
 from hushrank.federation.cohort import Population, answer_mask, sample_ids
 from hushrank.federation.round import Federation
+from hushrank.privacy.fixed_point import FixedPoint, encode_values
 from hushrank.privacy.protection import Protection
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.secure_messages import SumConfig, SumPhase
@@ -36,7 +37,6 @@ class SecureMean:
         asked = sample_ids(self.population, key, round)
         arrives = answer_mask(self.population, key, round, asked)
         sent = zip(asked[arrives].tolist(), messages, strict=True)
-        values = {client: self.format.write(message.delta, message.weight) for client, message in sent}
         silent = asked[~arrives].tolist()
         config = SumConfig(
             session=key.tobytes() + np.uint64(round).tobytes(),
@@ -45,6 +45,7 @@ class SecureMean:
             bound=self.format.encoding.bound,
             threshold=int(self.quorum.needed(len(asked))),
         )
+        values = {client: self._encode(message, config.encoding) for client, message in sent}
         found = run_secure_sum(
             {**values, **dict.fromkeys(silent, np.zeros(0))},
             config,
@@ -53,6 +54,10 @@ class SecureMean:
         )
         total, weight = self.format.read(found.total)
         return total / (self.divisor or weight or 1.0)
+
+    def _encode(self, message: PrivateUpdate, encoding: FixedPoint) -> Array:
+        """[n_params + 1] words. Noise may wrap, which the protocol by itself refuses."""
+        return encode_values(self.format.write(message.delta, message.weight), encoding, wraps=self.format.wraps)
 
 
 def hide_updates(federation: Federation, protection: Protection, format: SumFormat) -> Federation:

@@ -12,11 +12,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hushrank.extras import require_package
+from hushrank.privacy.discrete_account import NoiseGrid, discrete_epsilon
 from hushrank.privacy.placement import Adjacency, Placement, Scheme
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
 from hushrank.privacy.renyi import check_delta, check_epsilon
@@ -37,6 +39,7 @@ class Training:
     sampling: float = 1.0  # probability that a client is in a round
     scheme: str = Scheme.poisson  # how they are drawn; with a sampling of 1 poisson is everybody
     adjacency: str = Adjacency.zero_out  # which two federations must look alike
+    grid: NoiseGrid | None = None  # of which noise and updates are whole numbers; None: continuous
 
     def __post_init__(self) -> None:
         if self.mechanism not in ("gaussian", "laplace"):
@@ -221,6 +224,15 @@ def training_epsilon(training: Training, *, delta: float | None, accountant: str
     if delta is None:
         return _pure_epsilon(training)
     check_delta(delta)
+    continuous = partial(_continuous_epsilon, training, accountant=accountant)
+    grid = training.grid
+    if grid is None or training.mechanism == "laplace":  # Why: discrete Laplace noise costs no more (`whole_scale`)
+        return continuous(delta)
+    deviation, n_values = training.noise_multiplier * grid.clip_steps, grid.n_params * training.rounds
+    return discrete_epsilon(continuous, delta=delta, deviation=deviation, n_values=n_values, n_shares=grid.n_shares)
+
+
+def _continuous_epsilon(training: Training, delta: float, *, accountant: str) -> float:
     if accountant == "rdp":
         return _rdp_epsilon(training, delta)
     if training.mechanism == "gaussian" and training.sampling == 1:
@@ -267,7 +279,7 @@ def _pld_epsilon(training: Training, delta: float) -> float:
     """
     rough, found = math.inf, _rough_epsilon(training, delta)
     if found > _MEANINGLESS:
-        return training_epsilon(replace(training, sampling=1.0), delta=delta, accountant="rdp")
+        return _rdp_epsilon(replace(training, sampling=1.0), delta)
     while found < rough / 2 and rough > _LEAST_STEP * _STEPS:
         rough = found
         found = _gridded_epsilon(training, delta, step=max(rough / _STEPS, _LEAST_STEP))

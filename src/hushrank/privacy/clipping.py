@@ -41,10 +41,8 @@ def grid_step(clip_norm: float) -> float:
     """The power of two on whose multiples clipped updates and noise stand: at most clip_norm / 2^20.
 
     Why a grid: which floating-point numbers `update + noise` can be depends on the update, so the last digits would
-    betray it [mironov2012]. With both on one grid, update + rounded noise is the rounded sum of the update and noise
-    from a continuum: it tells no more than that sum does. Shares of noise are rounded one by one, as a secure sum's
-    whole numbers must be: their sum differs from the ideal noise by at most half a step per client, about a millionth
-    of the clip norm, which is an approximation and not a theorem.
+    betray it [mironov2012]. On a grid both are whole numbers of steps, and so is the noise by its own law (`draws.py`),
+    every number being possible: with a client and without the same sums are.
     """
     return 2.0 ** math.floor(math.log2(clip_norm / _STEPS))
 

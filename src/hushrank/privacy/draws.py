@@ -1,31 +1,35 @@
-"""Normal, Laplace and Gamma numbers fine enough to hide behind: 52 bits of a stream each, in float64.
+"""Noise from streams: whole numbers for the sound mechanisms, Laplace and Gamma numbers of 52 bits for the published.
 
-Why not those of `streams.py`: a float32 uniform number has 2^23 values, so its normal numbers end at 5.8 standard
-deviations and Gamma numbers of a small shape lose what little they have. Shapes: keys are [2] or, batched, [..., 2].
+The whole numbers are the simulator's quick twins of `discrete.py`: same law, from the stream of a key, number i from
+its own blocks alone, so that batches change no bit. Only their coins are inexact, 64-bit uniform numbers compared with
+float64 probabilities: no event is more than about 2^-45 likelier or less likely than the formula says. Where the key
+is `ENTROPY`, the exact samplers draw in their place.
+
+Why not the numbers of `streams.py`: a float32 uniform number has 2^23 values, so Gamma numbers of a small shape lose
+what little they have. Shapes: keys are [2] or, batched, [..., 2].
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from hushrank.streams import draw_bits, draw_blocks, fold_in, stream
+from hushrank.privacy.discrete import Coins, sample_gaussian, sample_laplace, sample_laplace_shares
+from hushrank.streams import Entropy, draw_bits, draw_blocks, fold_in, stream
 from hushrank.types import Array
 
 _TRIALS = 16  # Why: a trial fails with probability below .05, so that all fail once in 2^69 numbers
 _POWER, _BODY = 0, 1  # the two streams of a Gamma number
+_COUNT, _POINTS = 0, 1  # the streams of a share: how many points it has, and which
+_PARTS = 8  # Why: of a scale that a proposal spans; a smaller one is accepted more often, a larger one drawn quicker
 
 
 def draw_fine_uniform(key: Array, n: int) -> Array:
     """[..., n] float64 strictly between 0 and 1; draw i is both words of block i."""
     return _to_fine(draw_bits(key, 2 * n).reshape(*key.shape[:-1], n, 2))
-
-
-def draw_fine_normal(key: Array, n: int) -> Array:
-    """[..., n] standard normal numbers, up to 8.5 standard deviations from 0, by Box and Muller's transform."""
-    pairs = draw_fine_uniform(key, 2 * n).reshape(*key.shape[:-1], n, 2)
-    return _to_normal(pairs[..., 0], pairs[..., 1])
 
 
 def draw_laplace(key: Array, n: int) -> Array:
@@ -48,6 +52,93 @@ def draw_gamma(key: Array, n: int, *, shape: float) -> Array:
         return np.exp(np.log(_draw_gamma_above_one(stream(key, _BODY), n, shape=1.0 + shape)) + log_power)
 
 
+def draw_discrete_laplace(key: Array, n: int, *, scale: int) -> Array:
+    """[..., n] int64 x with probability proportional to e^(-|x| / scale); twin of `sample_laplace`."""
+    if isinstance(key, Entropy):
+        coins = Coins()
+        return _from_entropy(key, n, lambda m: [sample_laplace(coins, scale=scale) for _ in range(m)])
+    return _draw_by_trials(key, n, scale=scale, variance=None)
+
+
+def draw_discrete_gaussian(key: Array, n: int, *, variance: int) -> Array:
+    """[..., n] int64 x with probability proportional to e^(-x^2 / (2 variance)); twin of `sample_gaussian`."""
+    scale = math.isqrt(variance) + 1
+    if isinstance(key, Entropy):
+        coins = Coins()
+        draw = partial(sample_gaussian, coins, variance=variance, scale=scale)
+        return _from_entropy(key, n, lambda m: [draw() for _ in range(m)])
+    return _draw_by_trials(key, n, scale=scale, variance=variance)
+
+
+def draw_discrete_laplace_share(key: Array, n: int, *, scale: int, n_shares: int) -> Array:
+    """[..., n] int64 of which n_shares add up to a discrete Laplace number; twin of `sample_laplace_shares`.
+
+    The points of `sample_laplace_shares` are, together, a Poisson number of logarithmic ones, here drawn at once: a
+    point is geometric of a parameter 1 - (1 - q)^U for a uniform U [kemp1981].
+    """
+    if n_shares == 1:
+        return draw_discrete_laplace(key, n, scale=scale)
+    if isinstance(key, Entropy):
+        return _from_entropy(key, n, lambda m: sample_laplace_shares(Coins(), m, scale=scale, n_shares=n_shares))
+    log_rest = math.log(-math.expm1(-1.0 / scale))  # ln(1 - q)
+    counts = _count_points(draw_fine_uniform(stream(key, _COUNT), n).ravel(), mean=-2.0 * log_rest / n_shares)
+    values, points = np.zeros(len(counts), np.int64), stream(key, _POINTS)
+    for point in range(int(counts.max(initial=0))):
+        pending = np.flatnonzero(counts > point)
+        words = _draw_words(fold_in(points, np.asarray(point)), pending, n, n_blocks=2)
+        log_miss = np.log1p(-np.exp(log_rest * _to_fine(words[:, 0])))  # ln of the geometric number's parameter
+        size = 1 + np.floor(_to_exponential(words[:, 1]) / -log_miss).astype(np.int64)
+        values[pending] += np.where(words[:, 0, 1] & np.uint32(1), -size, size)
+    return values.reshape(*key.shape[:-1], n)
+
+
+def _from_entropy(key: Array, n: int, draw: Callable[[int], list[int]]) -> Array:
+    return np.array(draw(math.prod(key.shape[:-1]) * n), np.int64).reshape(*key.shape[:-1], n)
+
+
+def _draw_by_trials(key: Array, n: int, *, scale: int, variance: int | None) -> Array:
+    """[..., n] discrete Laplace numbers, accepted as Gaussian ones where there is a variance.
+
+    Trial t of number i takes blocks 3 i to 3 i + 2 of stream t, whatever happened to other numbers. A size is V W + U:
+    U uniform below a power of two W, V geometric of ratio e^(-W / scale), kept with probability e^(-U / scale) times,
+    for Gaussian numbers, that of [canonne2020, Algorithm 3].
+    """
+    width = 1 << max(scale // _PARTS, 1).bit_length() - 1
+    values = np.zeros(math.prod(key.shape[:-1]) * n, np.int64)
+    pending, trial = np.arange(len(values)), 0
+    while len(pending):
+        words = _draw_words(fold_in(key, np.asarray(trial)), pending, n, n_blocks=3)
+        low = _to_long(words[:, 1]) & np.uint64(width - 1)
+        high = np.floor(_to_exponential(words[:, 0]) * (scale / width)).astype(np.int64)
+        size = high * width + low.astype(np.int64)
+        is_negative = words[:, 1, 0] >> np.uint32(31) == 1
+        distance = low.astype(np.float64) / scale
+        if variance is not None:
+            distance += (size - variance / scale) ** 2 / (2.0 * variance)
+        is_kept = (_to_exponential(words[:, 2]) > distance) & ((size > 0) | ~is_negative)
+        values[pending[is_kept]] = np.where(is_negative, -size, size)[is_kept]
+        pending, trial = pending[~is_kept], trial + 1
+    return values.reshape(*key.shape[:-1], n)
+
+
+def _draw_words(key: Array, pending: Array, n: int, *, n_blocks: int) -> Array:
+    """[len(pending), n_blocks, 2] the blocks of numbers that stand at `pending` among n for each key."""
+    blocks = (n_blocks * (pending % n)[:, None] + np.arange(n_blocks)).astype(np.uint32)
+    return draw_blocks(key, pending // n, blocks)
+
+
+def _count_points(uniform: Array, *, mean: float) -> Array:
+    """[...] Poisson numbers of this mean by inversion of uniform ones [...]."""
+    chance = reached = math.exp(-mean)
+    counts, k = np.zeros(uniform.shape, np.int64), 0
+    while np.any(uniform > reached) and chance > 0:
+        counts[uniform > reached] += 1
+        k += 1
+        chance *= mean / k
+        reached += chance
+    return counts
+
+
 def _draw_gamma_above_one(key: Array, n: int, *, shape: float) -> Array:
     """[..., n] Gamma numbers of a shape of at least 1, by rejection [marsaglia2000].
 
@@ -58,9 +149,7 @@ def _draw_gamma_above_one(key: Array, n: int, *, shape: float) -> Array:
     values = np.full(math.prod(key.shape[:-1]) * n, d)
     pending = np.arange(len(values))
     for trial in range(_TRIALS):
-        owners, places = pending // n, pending % n
-        blocks = (3 * places[:, None] + np.arange(3)).astype(np.uint32)
-        words = draw_blocks(fold_in(key, np.asarray(trial)), owners, blocks)
+        words = _draw_words(fold_in(key, np.asarray(trial)), pending, n, n_blocks=3)
         first, second, third = np.moveaxis(_to_fine(words), -1, 0)
         x = _to_normal(first, second)
         v = np.maximum(1.0 + x / np.sqrt(9.0 * d), 0.0) ** 3
@@ -77,6 +166,16 @@ def _to_fine(words: Array) -> Array:
     """[...] (b + 1/2) / 2^52 for the upper 52 bits b of two words [..., 2]."""
     bits = (words[..., 0].astype(np.uint64) << np.uint64(20)) | (words[..., 1] >> np.uint32(12)).astype(np.uint64)
     return (bits.astype(np.float64) + 0.5) * 2.0**-52
+
+
+def _to_long(words: Array) -> Array:
+    """[...] uint64 of two words [..., 2]."""
+    return (words[..., 0].astype(np.uint64) << np.uint64(32)) | words[..., 1]
+
+
+def _to_exponential(words: Array) -> Array:
+    """[...] -ln((b + 1/2) / 2^64) of two words [..., 2]: exponential numbers up to 45."""
+    return 64.0 * math.log(2.0) - np.log(_to_long(words).astype(np.float64) + 0.5)
 
 
 def _to_normal(first: Array, second: Array) -> Array:

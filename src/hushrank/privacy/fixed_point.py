@@ -41,9 +41,17 @@ class FixedPoint:
         return round(self.bound * self.scale)
 
 
-def encode_values(values: Array, encoding: FixedPoint) -> Array:
-    """[...] uint32 words of the values [...]. Refuses what would wrap, without saying which value it was."""
+def encode_values(values: Array, encoding: FixedPoint, *, wraps: bool = False) -> Array:
+    """[...] uint32 words of the values [...]. Refuses what could wrap, without saying which value it was.
+
+    Words are taken as they are. wraps: so are numbers beyond the bound, modulo 2^32, for sums whose noise must not be
+    cut off.
+    """
+    if values.dtype == np.uint32:
+        return values
     numbers = np.asarray(values, dtype=np.float64)
+    if wraps:
+        return np.rint(numbers * encoding.scale).astype(np.int64).astype(np.uint32)
     n_outside = numbers.size - int(np.count_nonzero(np.abs(numbers) <= encoding.bound))  # NaN counts as outside
     if n_outside:
         raise ValueError(
@@ -68,8 +76,8 @@ def decode_sum(words: Array, encoding: FixedPoint, *, n_summed: int) -> Array:
 def bound_with_noise(largest: float, deviation: float, *, n_values: int, failure: float = 1e-9) -> float:
     """A bound that `n_values` values of at most `largest`, each with Gaussian noise, keep with probability 1 - failure.
 
-    P(|noise| > t deviation) <= 2 e^(-t^2 / 2), for all values together at most `failure`. Why not clip after the noise:
-    then the sum's noise is no longer Gaussian, and its guarantee no longer the one that was worked out.
+    P(|noise| > t deviation) <= 2 e^(-t^2 / 2), for all values together at most `failure`. Beyond it a number wraps. Why
+    not clip after the noise: then the sum's noise has another law than the guarantee was worked out for.
     """
     if not (largest >= 0 and deviation >= 0 and n_values >= 1 and 0 < failure < 1):
         raise ValueError("needs largest >= 0, deviation >= 0, n_values >= 1 and failure between 0 and 1.")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence, describe_mean
-from hushrank.privacy.draws import draw_gamma, draw_laplace
-from hushrank.privacy.noisy_sum import UNLIKELY, NoisySum
+from hushrank.privacy.draws import draw_discrete_laplace, draw_discrete_laplace_share, draw_gamma, draw_laplace
+from hushrank.privacy.noisy_sum import FEWEST_STEPS, UNLIKELY, NoisySum
 from hushrank.privacy.protection import Clipping, Exposure, UpdateProtection
 from hushrank.privacy.renyi import Spend, check_epsilon
 from hushrank.privacy.sum_format import SumFormat
@@ -22,6 +23,7 @@ from hushrank.types import Array, DenseUpdate, PrivateUpdate
 
 VARIANTS = ("paper", "published-code")
 _PLUS, _MINUS = 0, 1  # the two streams of a difference
+_ROUNDED = 1.0 + 1.25 / FEWEST_STEPS  # Why: a scale is rounded up to whole steps, by 5/4 at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,27 +199,49 @@ def sum_noise_as_laplace(n_params: int, *, scale: float, key: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SoundLaplace(NoisySum):
-    """Updates clipped in L1, Laplace noise on their sum: pure epsilon = 1 / noise_multiplier of a round.
+    """Updates clipped in L1, discrete Laplace noise on their sum: pure epsilon = 1 / noise_multiplier of a round.
 
     Of all updates of L1 norm 1 the one with a single coordinate is told apart best: for log-concave noise a change in
-    two coordinates is at most as visible as the sum of both in one [dong2022]. So the scalar accountants hold.
+    two coordinates is at most as visible as the sum of both in one [dong2022]. So the scalar accountants hold. They
+    know continuous noise; `whole_scale` says why it covers discrete noise. Placed at the clients, the sum of n_honest
+    shares is discrete Laplace noise exactly, and what others add is a computation on it.
     """
 
     mechanism: ClassVar[str] = "laplace"
     norm_order: ClassVar[int] = 1
     spread: ClassVar[str] = "scale"
 
+    @property
+    def whole_scale(self) -> int:
+        """The scale t in whole steps: z C + 1/4 rounded up, z the noise multiplier and C the clip norm in steps.
+
+        Moved by k steps, discrete Laplace noise has the hockey-stick divergence 1 - e^(-j / t) at e = (k - 2 j) / t,
+        as continuous noise does, and lies on chords between these points, drawn over e^e. A chord is nowhere above
+        the curve of continuous noise that is moved by k + 2 t ln cosh(1 / (2 t)) <= k + 1 / (4 t) steps: that one can
+        be turned into the discrete. A client moves m numbers, by k >= m steps in all, so that k (1 + 1 / (4 t)) steps
+        of continuous noise cover it; over t they are at most k / (z C), because t >= z C + 1/4. So every accountant of
+        continuous Laplace noise, with sampling, composition and any relation, holds for the discrete; the pure epsilon,
+        k / t, does anyway.
+        """
+        return math.ceil(self.scale_steps + Fraction(1, 4))
+
     def draw_noise(self, n_params: int, *, key: Array) -> Array:
-        return sum_noise_as_laplace(n_params, scale=self.scale, key=key)
+        return draw_discrete_laplace(key, n_params, scale=self.whole_scale)
 
     def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
-        return draw_noise_share(key, n_params, scale=self.scale, n_shares=n_shares)
+        return draw_discrete_laplace_share(key, n_params, scale=self.whole_scale, n_shares=n_shares)
+
+    def spread_share(self, n_shares: int) -> float:
+        """The same for any number: a share is seldom, but not small."""
+        del n_shares
+        return self.scale
 
     def bound_share(self, *, n_values: int, failure: float) -> float:
-        return bound_laplace_share(self.scale, n_values=n_values, failure=failure)
+        return bound_laplace_share(_ROUNDED * self.scale, n_values=n_values, failure=failure)
 
     def bound_share_norm(self, n_params: int, *, n_shares: int) -> float:
-        """The L1 norm of n differences of Gamma(1/h) numbers is at most a Gamma(2 n / h) number, and that is at most
-        k + sqrt(2 k t) + t, k = 2 n / h, except with probability e^-t."""
+        """The L1 norm of n differences of Polya(1/h) numbers is at most a Polya number of shape k = 2 n / h, whose
+        exponential moments are at most those of a Gamma(k) number of the same scale, and that is at most k +
+        sqrt(2 k t) + t except with probability e^-t."""
         k = 2 * n_params / n_shares
-        return self.scale * (k + math.sqrt(2 * k * UNLIKELY) + UNLIKELY)
+        return _ROUNDED * self.scale * (k + math.sqrt(2 * k * UNLIKELY) + UNLIKELY)

@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from hushrank.privacy.accounting import Account, Training, describe_account, make_account
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
+from hushrank.privacy.discrete_account import NoiseGrid
 from hushrank.privacy.placement import Adjacency, Placement, Scheme
 from hushrank.privacy.protection import Clipping, Exposure, NormBound, UpdateProtection
 from hushrank.privacy.quorum import Quorum
@@ -27,8 +29,12 @@ from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
 
 UNLIKELY = 50.0  # Why: an honest client's noise exceeds its bound with probability below e^-50
+FEWEST_STEPS = 8  # Why: of a share's noise; below, rounding it up would add more than a sixth, and Gaussian shares
+# would add up to something else than a Gaussian number
 _ROUNDING = 1.001  # Why: float32 and the grid of the noise may lengthen an honest update by far less
 _SUMMED = "The clients' noise is in the sum. Not how often a client searched, nor whether it learnt anything."
+_MESSAGE_BITS, _SUM_BITS = 24, 50  # that whole numbers may have: of a float32 message, of a float64 sum
+_NEVER = math.exp(-70.0)  # Why: a number that does not fit would be rounded, which the accounts do not see
 _BLOCK = 4096  # Why: clients whose shares are held at once
 
 
@@ -62,14 +68,20 @@ class NoisySum(UpdateProtection):
             )
         if self.placement == Placement.server and self.n_honest is not None:
             raise ValueError(f"n_honest is {self.n_honest}, but the server adds the noise: leave it out.")
+        if self.n_honest is not None and self.noise_multiplier > 0:
+            check_grid(self.spread_share(self.n_honest) / self.step, spread=self.spread)
 
     @abstractmethod
     def draw_noise(self, n_params: int, *, key: Array) -> Array:
-        """[..., n_params] noise of the whole scale."""
+        """[..., n_params] int64 steps, noise of the whole scale."""
 
     @abstractmethod
     def draw_share(self, n_params: int, *, n_shares: int, key: Array) -> Array:
-        """[..., n_params] noise of which n_shares independent draws sum to `draw_noise`'s distribution."""
+        """[..., n_params] int64 steps, noise of which n_shares independent draws sum to `draw_noise`'s distribution."""
+
+    @abstractmethod
+    def spread_share(self, n_shares: int) -> float:
+        """What a share's size is measured by, its standard deviation or scale."""
 
     @abstractmethod
     def bound_share(self, *, n_values: int, failure: float) -> float:
@@ -107,8 +119,20 @@ class NoisySum(UpdateProtection):
 
     @property
     def step(self) -> float:
-        """Of the grid that updates and noise stand on: `grid_step` says why."""
-        return max(grid_step(self.clip_norm), self.least_step)
+        """Of the grid that updates and noise stand on: `grid_step` says why.
+
+        Coarser where so many steps would not fit into the bits that they travel or are added in: float32 for noise in
+        messages (a secure sum has its own step, and wraps), float64 for the server's.
+        """
+        largest = self.clip_norm + self.bound_share(n_values=1, failure=_NEVER)
+        bits = _SUM_BITS if self.n_honest is None or self.least_step else _MESSAGE_BITS
+        fits = 2.0 ** (math.frexp(largest)[1] - bits)
+        return max(grid_step(self.clip_norm), self.least_step, fits)
+
+    @property
+    def scale_steps(self) -> Fraction:
+        """The scale of the sum's noise in steps, exactly."""
+        return Fraction(self.noise_multiplier) * Fraction(self.clip_norm) / Fraction(self.step)
 
     @property
     def guarantee(self) -> str:
@@ -127,18 +151,22 @@ class NoisySum(UpdateProtection):
         """[..., n_params] what a client adds to its update; key [..., 2]: stream(key, PRIVATISE, round, client)."""
         if self.n_honest is None or self.noise_multiplier == 0:
             return np.zeros((*key.shape[:-1], n_params))
-        return self._on_grid(self.draw_share(n_params, n_shares=self.n_honest, key=key))
+        return self.step * self.draw_share(n_params, n_shares=self.n_honest, key=key)
 
     def server_noise(self, n_params: int, *, key: Array) -> Array:
         """[n_params] what the server adds to the sum of a round; key: stream(key, SERVER_NOISE, round)."""
         if self.placement == Placement.clients or self.noise_multiplier == 0:
             return np.zeros(n_params)
-        return self._on_grid(self.draw_noise(n_params, key=key))
+        return self.step * self.draw_noise(n_params, key=key)
 
     def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
-        """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round)."""
+        """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round).
+
+        Everybody's numbers are put on the grid, where honest ones are: then no rounding of the sum depends on both.
+        """
         check_answers(len(messages), self.n_honest or 0)
-        return average_sum(messages, n_params=n_params, noise=self.server_noise(n_params, key=key), cohort=cohort)
+        noise, step = self.server_noise(n_params, key=key), self.step if self.noise_multiplier > 0 else 0.0
+        return average_sum(messages, n_params=n_params, noise=noise, cohort=cohort, step=step)
 
     def sum_noise(
         self, n_params: int, *, key: Array, round: int, ids: Callable[[], Array], format: SumFormat | None = None
@@ -146,15 +174,14 @@ class NoisySum(UpdateProtection):
         """Exactly what the server or the clients of the plain round draw."""
         if self.n_honest is None:
             return self.server_noise(n_params, key=stream(key, Purpose.SERVER_NOISE, round))
-        return self._sum_shares(n_params, ids(), key=stream(key, Purpose.PRIVATISE, round), format=format)
+        del format
+        return self._sum_shares(n_params, ids(), key=stream(key, Purpose.PRIVATISE, round))
 
-    def _sum_shares(self, n_params: int, ids: Array, *, key: Array, format: SumFormat | None) -> Array:
+    def _sum_shares(self, n_params: int, ids: Array, *, key: Array) -> Array:
         """[n_params] of all clients that answer: whole numbers of steps, so that no order of adding changes it."""
         total = np.zeros(n_params)
         for first in range(0, len(ids), _BLOCK):
             shares = self.client_noise(n_params, key=fold_in(key, ids[first : first + _BLOCK]))
-            if format is not None:
-                format.check_range(int(np.count_nonzero(np.abs(shares) > format.largest - self.clip_norm)))
             total += shares.sum(axis=0)
         return total
 
@@ -163,7 +190,10 @@ class NoisySum(UpdateProtection):
         return None
 
     def without_amount(self) -> Self:
-        return self if self.noise_multiplier == 0 else replace(self, noise_multiplier=1.0)
+        """On the grid of the true amount. Why 2^20: enough for any grid and any number of shares."""
+        if self.noise_multiplier == 0:
+            return self
+        return replace(self, noise_multiplier=2.0**20, least_step=self.step)
 
     def divisor(self, cohort: float) -> float:
         return cohort
@@ -187,6 +217,14 @@ class NoisySum(UpdateProtection):
     def bound_norm(self, n_params: int) -> NormBound:
         noise = 0.0 if self.n_honest is None else self.bound_share_norm(n_params, n_shares=self.n_honest)
         return NormBound(self.norm_order, _ROUNDING * (self.clip_norm + noise))
+
+    def format_sum(self, *, n_clients: int, n_params: int, most_weight: int, largest: float) -> SumFormat:
+        """Numbers beyond the range wrap. Why: the sum modulo 2^32 is a computation on the noisy sum, while a message
+        that is refused is not."""
+        format = UpdateProtection.format_sum(
+            self, n_clients=n_clients, n_params=n_params, most_weight=most_weight, largest=largest
+        )
+        return replace(format, wraps=self.noise_multiplier > 0)
 
     def on_grid(self, step: float) -> Self:
         return replace(self, least_step=step)
@@ -218,9 +256,14 @@ class NoisySum(UpdateProtection):
 
     def fit(self, epsilon: float, exposure: Exposure) -> Self:
         """The mechanism with just the noise that keeps epsilon over all rounds."""
-        training = replace(self, noise_multiplier=1.0).training(exposure)
-        found = make_account(training, epsilon=epsilon, find="noise", delta=exposure.delta)
-        return replace(self, noise_multiplier=found.training.noise_multiplier)
+        made, grid = replace(self, noise_multiplier=1.0), None
+        for _ in range(3):  # Why: the grid follows from the noise, and hardly changes what it costs
+            training = made.training(exposure)
+            if training.grid == grid:
+                break
+            found = make_account(training, epsilon=epsilon, find="noise", delta=exposure.delta).training
+            made, grid = replace(self, noise_multiplier=found.noise_multiplier), training.grid
+        return made
 
     def training(self, exposure: Exposure) -> Training:
         """What is composed. Sampling counts only where each client is drawn independently, and only for the
@@ -230,7 +273,8 @@ class NoisySum(UpdateProtection):
         is_hidden = exposure.scheme == Scheme.poisson and self.placement == Placement.server
         rate = exposure.sampling if is_hidden else 1.0
         drawn = (rate, exposure.scheme, exposure.adjacency)
-        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, *drawn)
+        grid = NoiseGrid(self.clip_norm / self.step, exposure.n_params, self.n_honest or 1)
+        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, *drawn, grid)
 
     def explain(self, exposure: Exposure) -> dict[str, Any]:
         settings = {
@@ -281,12 +325,11 @@ class NoisySum(UpdateProtection):
             raise ValueError("noise_multiplier is 0: without noise there is no guarantee to account for.")
         return Spend(self.mechanism, Adjacency(adjacency).factor(scheme) / self.noise_multiplier)
 
-    def _on_grid(self, noise: Array) -> Array:
-        return np.rint(noise / self.step) * self.step
 
-
-def average_sum(messages: Iterable[Weighted], *, n_params: int, noise: Array | float, cohort: float) -> Array:
-    """[n_params] (sum of updates + noise) / cohort.
+def average_sum(
+    messages: Iterable[Weighted], *, n_params: int, noise: Array | float, cohort: float, step: float = 0.0
+) -> Array:
+    """[n_params] (sum of updates + noise) / cohort; step: of the grid that updates are rounded to, 0: none.
 
     Why the *expected* cohort size, a constant, and not the number that answered: that number is data, and dividing by
     it would let one client change everybody's share, which the noise was not measured for.
@@ -295,8 +338,17 @@ def average_sum(messages: Iterable[Weighted], *, n_params: int, noise: Array | f
         raise ValueError(f"the expected cohort is {cohort}, must be above 0.")
     total = np.zeros(n_params)
     for message in messages:
-        total = total + message.delta
+        total = total + (np.rint(message.delta / step) * step if step else message.delta)
     return (total + noise) / cohort
+
+
+def check_grid(steps: float, *, spread: str) -> None:
+    """Refuse a grid on which a client's share of the noise would be something else than was accounted for."""
+    if not steps >= FEWEST_STEPS:
+        raise ValueError(
+            f"one client's share of the noise has a {spread} of {steps:.3g} steps of the sum's grid, must be at least "
+            f"{FEWEST_STEPS}: rounding would change its law. Add fewer clients up, set n_honest lower, or add noise."
+        )
 
 
 def check_answers(n_answered: int, n_shares: int) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 from hushrank.privacy.fixed_point import FixedPoint, decode_sum, encode_values
 from hushrank.types import Array
 
+_MOST_STEPS = 2.0**50  # Why: as many a float64 number holds exactly, times a weight of 1
+
 
 @dataclass(frozen=True, slots=True)
 class SumFormat:
@@ -23,6 +25,7 @@ class SumFormat:
     largest: float  # absolute value of a number of an update, noise included
     n_clients: int  # that may be added at most
     most_weight: int = 1  # of a client
+    wraps: bool = False  # whether numbers beyond the range wrap, as noise may; otherwise they are refused
 
     def __post_init__(self) -> None:
         if self.most_weight < 1:
@@ -46,7 +49,8 @@ class SumFormat:
     def write(self, updates: Array, weights: Array | float) -> Array:
         """[..., n_params + 1] float64, the entries of [..., n_params] updates with their weights [...]."""
         exact = np.asarray(updates, np.float64)
-        self.check_range(exact.size - int(np.count_nonzero(np.abs(exact) <= self.largest)))
+        most = _MOST_STEPS * self.step if self.wraps else self.largest
+        self.check_range(exact.size - int(np.count_nonzero(np.abs(exact) <= most)))
         weight = np.asarray(weights, np.float64)[..., None]
         if not np.all((weight >= 0) & (weight <= self.most_weight) & (weight == np.rint(weight))):
             raise ValueError(f"a weight is no whole number from 0 to {self.most_weight}: it cannot be added.")
@@ -54,7 +58,8 @@ class SumFormat:
 
     def add(self, updates: Array, weights: Array) -> Array:
         """[n_params + 1] uint32, the sum modulo 2^32 of [n, n_params] updates with their weights [n]."""
-        return encode_values(self.write(updates, weights), self.encoding).sum(axis=0, dtype=np.uint32)
+        words = encode_values(self.write(updates, weights), self.encoding, wraps=self.wraps)
+        return words.sum(axis=0, dtype=np.uint32)
 
     def decode(self, words: Array, *, n_summed: int) -> tuple[Array, float]:
         """`read` of the words [n_params + 1] that n_summed clients add up to."""

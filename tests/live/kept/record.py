@@ -4,7 +4,7 @@
 
 NAME/federation    a server's directory, stopped while round 4 is open and has one of two answers
 NAME/people        the homes of its two clients
-NAME/expected.json the ranker after all rounds, by the same hushrank
+NAME/expected.json the ranker after all rounds, by the same hushrank; recorded anew when the law of the noise changed
 NAME/*.transcript.json every request of a client of another federation, and its answers
 """
 
