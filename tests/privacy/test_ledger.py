@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import pick_seed
 
+from hushrank.privacy.chain import LedgerError
 from hushrank.privacy.ledger import (
     Budget,
     BudgetSpentError,
     Entry,
-    LedgerError,
     compare_length,
     count_rounds_left,
     describe_ledger,

@@ -46,8 +46,25 @@ def run(
     ] = None,
     token: Annotated[str | None, typer.Option(help="To join with, once; from whoever runs the server.")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="The most privacy to spend; default what the agreed rounds cost.")
+        float | None,
+        typer.Option(help="The most privacy that this device may spend, in all federations together; default 8."),
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Join only if agreed, such as privacy=sound, epsilon<=4; remembered."),
+    ] = None,
+    seeded: Annotated[
+        bool, typer.Option("--seeded", help="Join even a simulation with a seed, where nothing is private.")
+    ] = False,
+    noise_shares: Annotated[
+        bool, typer.Option("--noise-shares", help="Join even if clients add the noise, at the price of one message.")
+    ] = False,
+    spread: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.5, help="Part of a round's time within which an answer leaves at random; 0: at once."
+        ),
+    ] = 0.25,
     ca: Ca = None,
     once: Annotated[bool, typer.Option("--once", help="Answer what is asked now and end: for a timer.")] = False,
     simulate: Annotated[
@@ -77,11 +94,15 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and (token is not None or once):
-        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
+    if simulate is not None and (token is not None or once or require or seeded or noise_shares):
+        raise ValueError(
+            "--token, --once, --require, --seeded and --noise-shares are for one device; pretend people have --tokens "
+            "FILE and --rounds."
+        )
     with stopping() as stop:
         if simulate is None:
-            device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger)
+            accepted = (tuple(require or ()), seeded, noise_shares, spread)
+            device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger, *accepted)
             ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)

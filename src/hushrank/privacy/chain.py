@@ -1,4 +1,4 @@
-"""An append-only file of lines that hold together: each has the hash of the line before, and is on the disk when written.
+"""An append-only file of lines that hold together: each has the hash of the line before and is flushed to the disk.
 
 A file that was edited, or lost lines in its middle, is noticed. Lines that are missing at the end leave a good chain;
 whoever must notice that keeps the head elsewhere: how many lines there were, and the hash of the last. Standard

@@ -198,15 +198,15 @@ def check_budget(ledger: Ledger, spend: Spend) -> None:
 
 
 def compare_length(ledger: Ledger, server_count: int) -> None:
-    """Refuse a ledger that knows of fewer answers than the server accepted: an older copy took its place.
+    """Refuse a ledger that knows of fewer answers than the server has seen: an older copy took its place.
 
     More entries than the server counts are usual: reserved, but never arrived. A rollback of both is out of scope.
     """
     if server_count > len(ledger.entries):
         raise LedgerError(
-            f"the ledger for {ledger.budget.federation} has {len(ledger.entries)} entries, but the server accepted "
-            f"{server_count} updates of this client: the file was rolled back. Restore the newer one; this client "
-            "answers no more until then."
+            f"the ledger for {ledger.budget.federation} has {len(ledger.entries)} entries, but the server has seen "
+            f"{server_count} updates of this client: the file was rolled back, or a copy of this client answers, too. "
+            "Restore the newer one; this client answers no more until then."
         )
 
 

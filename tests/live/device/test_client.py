@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,8 +15,8 @@ import pytest
 from scripted_federation import ACCEPTED, ScriptedFederation, no
 from scripted_server import Request, Response, saying, serving
 
-from hushrank.live.device import client, transport
-from hushrank.live.device.account import open_account
+from hushrank.live.device import account, client, transport
+from hushrank.live.device.account import Purse, open_account
 from hushrank.live.device.client import Ending, Participant, Report, take_part
 from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import (
@@ -30,7 +31,9 @@ from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.refusals import Reason
-from hushrank.privacy.ledger import LedgerError, read_ledger
+from hushrank.privacy.chain import LedgerError
+from hushrank.privacy.device_ledger import find_device
+from hushrank.privacy.ledger import read_ledger
 
 AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
 SOUND = make_agreement(
@@ -69,8 +72,9 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
     ):
         agreement = join_federation(store, way, token="t" * 43)
         assert way.credential is not None
-        ledger = open_account(store, agreement, way.credential, **options)
-        yield Participant(store, way, make_learning(agreement), ledger, report=reports.append), reports
+        purse = Purse(find_device(), math.inf)
+        paid = open_account(store, agreement, way.credential, purse=purse, **options)
+        yield Participant(store, way, make_learning(agreement), paid, report=reports.append), reports
     timer.cancel()
 
 
@@ -327,7 +331,9 @@ def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> No
         assert [r.state for r in reports] == [SENT]
         assert member.store.membership().state == "left"  # type: ignore[union-attr]
     with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
-        with pytest.raises(ValueError, match=r"has left its federation\. To join again"):
+        with pytest.raises(
+            ValueError, match=r"has left its federation\. Another --home may join again; what"
+        ):
             join_federation(store, way_to(url), token="t" * 43)
         assert not requests
 
@@ -438,9 +444,9 @@ def test_a_budget_where_nothing_is_promised_is_refused_and_one_that_is_kept_stay
         with pytest.raises(ValueError, match="promises no privacy: leave it out"):
             open_account(store, AGREEMENT, "c", epsilon=1.0)
         assert open_account(store, AGREEMENT, "c") is None
-        path = open_account(store, SOUND, "c", epsilon=20.0)
-        assert path is not None and open_account(store, SOUND, "c") == path
-        assert read_ledger(path).budget.epsilon == 20.0
+        made = open_account(store, SOUND, "c", epsilon=20.0)
+        assert made is not None and open_account(store, SOUND, "c") == made
+        assert read_ledger(made.path).budget.epsilon == 20.0
         with pytest.raises(LedgerError, match="Budgets are not changed in place"):
             open_account(store, SOUND, "c", epsilon=21.0)
 
@@ -458,7 +464,10 @@ class DiedError(Exception):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("place", ["keep_ranker", "commit", "confirm", "forget_before", "reserve_round"])
+@pytest.mark.parametrize(
+    "place",
+    ["keep_ranker", "commit", "confirm", "forget_before", "keep_heads", "charge_device", "reserve_round"],
+)
 def test_died_at_any_point_every_list_is_in_one_answer(
     place: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,7 +481,7 @@ def test_died_at_any_point_every_list_is_in_one_answer(
         return federation.accept(request)
 
     federation.on_update = count_once
-    owner: Any = next(owner for owner in (client, Outbox, Interactions) if hasattr(owner, place))
+    owner: Any = next(owner for owner in (account, Outbox, Interactions) if hasattr(owner, place))
     real, calls = getattr(owner, place), list[str]()
 
     def die_the_second_time(*given: Any, **named: Any) -> Any:

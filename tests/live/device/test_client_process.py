@@ -43,7 +43,8 @@ main()
 
 
 def run_client(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushrank", "client", *map(str, words)]
+    at_once = () if words[0] in ("sent", "leave") else ("--spread", "0")
+    command = [sys.executable, "-m", "hushrank", "client", *map(str, words), *at_once]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
 
 
@@ -72,7 +73,7 @@ def test_it_loads_nothing_that_a_client_does_not_install(words: tuple[str, ...],
     if not words:
         plant(tmp_path / "home")
     with serving(federation) as (url, _):
-        command = [sys.executable, "-c", LISTING, "client", url, *words, *given, "--rounds", "1"]
+        command = [sys.executable, "-c", LISTING, "client", url, *words, *given, "--rounds", "1", "--spread", "0"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("LOADED"))
