@@ -49,7 +49,7 @@ class Purse:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AnswerAccount:
     """The two ledgers that an answer of this home is charged to."""
 
     store: Interactions
@@ -72,7 +72,7 @@ def open_account(
     epsilon: float | None = None,
     price: Spend | None = None,
     purse: Purse | None = None,
-) -> Account | None:
+) -> AnswerAccount | None:
     """What every answer is charged to; None where nothing is promised and nothing can be counted.
 
     `epsilon`: the most that this home is willing to spend; by default what the agreed rounds cost together.
@@ -95,14 +95,14 @@ def open_account(
             raise
         raise _explain_loss(str(error), store) from error
     store.keep_budget(ledger.budget.epsilon)
-    account = Account(store, path, purse)
+    account = AnswerAccount(store, path, purse)
     if (noted := store.heads()) is None or (purse is not None and not noted.device_hash):
         note_ledgers(account, ledger)
     check_account(account)
     return account
 
 
-def note_ledgers(account: Account, ledger: Ledger) -> None:
+def note_ledgers(account: AnswerAccount, ledger: Ledger) -> None:
     """Where the ledgers end, as a home begins or is taken over from an older version; the device is charged for all
     answers that it does not know of."""
     device, budget = account.read_device(), ledger.budget
@@ -113,7 +113,7 @@ def note_ledgers(account: Account, ledger: Ledger) -> None:
     account.store.keep_heads(read_heads(ledger, device, account.home))
 
 
-def check_account(account: Account, standing: Standing | None = None) -> None:
+def check_account(account: AnswerAccount, standing: Standing | None = None) -> None:
     """Refuse a ledger that knows of fewer answers than this device made, or than the server saw."""
     store, n_answers, noted = account.store, account.store.outbox.count(), account.store.heads()
     try:
@@ -137,7 +137,7 @@ def count_missing(store: Interactions, standing: Standing) -> int:
     return max(len(accepted) - standing.accepted_updates, 0)
 
 
-def reserve_answer(account: Account, *, round: int, spend: Spend) -> Heads:
+def reserve_answer(account: AnswerAccount, *, round: int, spend: Spend) -> Heads:
     """Count one answer as spent in both ledgers, on the disk, before it is made; where they end then, to be committed
     with the answer. Raises BudgetSpentError, and charges nothing, where either does not cover it."""
     ledger, noted = read_ledger(account.path), account.store.heads()
@@ -167,7 +167,7 @@ def rebuild_account(
     path, price = find_ledger(store), price or price_of(agreement)
     if price is None:
         raise ValueError("this federation promises no privacy: there is no ledger to rebuild.")
-    account = Account(store, path, purse)
+    account = AnswerAccount(store, path, purse)
     n_answers = count_answers(account, standing)
     if n_answers > _MOST_ANSWERS:
         raise ValueError(f"the server says that it saw {standing.seen_updates} answers, which nobody gave.")
@@ -187,7 +187,7 @@ def rebuild_account(
     return f"{path} was rebuilt: {n_answers} answers count as given, {describe_spending(ledger)}"
 
 
-def count_answers(account: Account, standing: Standing) -> int:
+def count_answers(account: AnswerAccount, standing: Standing) -> int:
     """The most that this home can have given: what the server saw, or accepted beside what it did not, or all that
     was made here, or charged on this device.
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hushrank.live.device.account import Account, check_account, count_missing, reserve_answer
+from hushrank.live.device.account import AnswerAccount, check_account, count_missing, reserve_answer
 from hushrank.live.device.heads import Heads
 from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, explain_version, leave_federation
@@ -88,7 +88,7 @@ class Participant:
     store: Interactions
     transport: Transport
     learning: Learning
-    account: Account | None  # None: nothing is promised
+    account: AnswerAccount | None  # None: nothing is promised
     key: Array = ENTROPY  # of seeds and noise
     id: int = 0  # in the streams of a simulator's key
     search: Callable[[KeptRanker], None] | None = None  # what a pretend person does with a new ranker

@@ -89,11 +89,16 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def empty_log(self) -> bool:
-        """Bring everything into the file and leave nothing in the write-ahead log; False: somebody reads in it now."""
+    def purge(self) -> bool:
+        """Leave nothing of what was deleted, in the file or in its write-ahead log; False: somebody reads there now.
+
+        Where SQLite does not overwrite, the file is written anew: pages that were split keep copies of their rows.
+        """
         with _explain_errors(self.path):
             self._connection.execute(f"PRAGMA busy_timeout={_BRIEFLY_MS}")
             try:
+                if not self.overwrites:
+                    self._connection.execute("VACUUM")
                 return not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             except sqlite3.OperationalError:  # locked: the next time
                 return False

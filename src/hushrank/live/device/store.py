@@ -150,7 +150,8 @@ class Interactions:
         """Delete what impressions of rankers older than this hold; that they were, and what used them, stays.
 
         Nothing of it is left in the file or beside it: SQLite overwrites what it deletes or, where it does not, zeros
-        of the same length take the place first; then the write-ahead log, which holds older pages, is emptied.
+        of the same length take its place first and the file is written anew; then the write-ahead log, which holds
+        older pages, is emptied.
         """
         is_old = "WHERE round < ? AND length(scores) > 0"
         with self._database.transaction() as run:
@@ -160,7 +161,7 @@ class Interactions:
             empty = ", ".join(f"{name} = x''" for name in PERSONAL)
             n_forgotten = int(run(f"UPDATE impressions SET {empty} {is_old}", (round,)).rowcount)
         if n_forgotten or self._has_remains:
-            self._has_remains = not self._database.empty_log()
+            self._has_remains = not self._database.purge()
         return n_forgotten
 
     def membership(self) -> Membership | None:
