@@ -49,3 +49,10 @@ def own_device(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     place = tmp_path_factory.mktemp("device")
     monkeypatch.setenv("HUSHRANK_DEVICE", str(place))
     return place
+
+
+@pytest.fixture(autouse=True)
+def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of tests do not wait for a random moment of a round, unless a test says so."""
+    if Path(__file__).parent / "live" in request.path.parents:
+        monkeypatch.setattr("hushrank.live.device.service.SPREAD", 0.0)
