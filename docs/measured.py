@@ -16,6 +16,7 @@ import measured_live
 import measured_noise
 import measured_private
 import measured_published
+import measured_sum
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.look.numbers import format_count, format_p, format_signed, format_value
@@ -283,4 +284,5 @@ TABLES: Tables = {
     **measured_published.TABLES,
     **measured_private.TABLES,
     **measured_leaks.TABLES,
+    **measured_sum.TABLES,
 }

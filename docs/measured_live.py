@@ -1,4 +1,4 @@
-"""Tables of docs/live.md: what one client can do to a federation, and strangers to its server."""
+"""Tables of docs/live.md: what one client can do to a federation, strangers to its server, and chance to all."""
 
 from __future__ import annotations
 
@@ -32,4 +32,24 @@ def hostile(data: Path) -> str:
     return make_markdown(["attack", "memory of the server, MB", "longest answer of /v1/health, s"], lines)
 
 
-TABLES: Tables = {"poisoner": poisoner, "hostile": hostile}
+def chaos(data: Path) -> str:
+    """What a federation bore, for each method."""
+    runs = read(data, "chaos")["runs"]
+
+    def pair(name: str, *keys: str) -> list[str]:
+        return [", ".join(f"{run[name].get(key, 0):,}" for key in keys) for run in runs]
+
+    rows = {
+        "killed: server, clients": pair("killed", "server", "clients"),
+        "old files put in place, and recognised": [f"{run['restored']}" for run in runs],
+        "copied homes stopped: as a clone, by the ledger": pair("clones_stopped_by", "clone", "ledger"),
+        "wall clocks that jumped: server, clients": pair("clock_jumps", "server", "clients"),
+        "updates accepted": [f"{run['updates_accepted']:,}" for run in runs],
+        "acknowledged and lost, counted twice": [f"{run['acknowledged_lost']}, {run['counted_twice']}" for run in runs],
+        "rounds closed, below their quorum": [f"{run['rounds_closed']}, {run['rounds_abandoned']}" for run in runs],
+        "rankers equal to the replay, bit for bit": [f"{run['rankers_equal_bit_for_bit']}" for run in runs],
+    }
+    return make_markdown(["", *(run["method"] for run in runs)], [[name, *cells] for name, cells in rows.items()])
+
+
+TABLES: Tables = {"poisoner": poisoner, "hostile": hostile, "chaos": chaos}

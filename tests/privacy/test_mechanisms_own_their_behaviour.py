@@ -177,7 +177,7 @@ def test_a_new_mechanism_bounds_what_a_server_takes() -> None:
     assert check_weight(limits, None) == 1 and price_of(agreement) is None
     assert rules_of(agreement, ServerConfig()).min_clients == 2
     assert guarantee_of(agreement).startswith("no guarantee: 6 signs")
-    np.testing.assert_allclose(combine_bodies(agreement, [Body(1, honest)] * 2, round=1)[:3], [0.01, -0.01, 0.01])
+    np.testing.assert_allclose(combine_bodies(agreement, [Body(1, honest)] * 2, round=1)[0][:3], [0.01, -0.01, 0.01])
 
 
 def test_a_new_mechanism_speaks_for_itself_in_the_box(new_mode: Signs) -> None:

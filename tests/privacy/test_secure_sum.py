@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,53 +11,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from sum_table import ENROLLED, SESSION, at_the_end_of, config_for, entropy_of, reveal
 
+from hushrank.privacy.identities import Enrolment, identity_key, sign
 from hushrank.privacy.masks import agree, expand_mask, public_key, seal, unseal
 from hushrank.privacy.secure_client import (
-    ClientState,
     begin_client,
     mask_values,
     reveal_shares,
     share_secrets,
+    sign_survivors,
 )
 from hushrank.privacy.secure_messages import (
-    Advert,
+    ADVERT,
+    Confirmation,
     Delivery,
     MaskedValues,
     Revealed,
     Roster,
     SealedShares,
+    SignedSurvivors,
     SumConfig,
     SumPhase,
-    Survivors,
     count_sent_bytes,
-    usual_threshold,
+    describe_advert,
+    name_session,
 )
 from hushrank.privacy.secure_server import (
-    SumServer,
     add_advert,
     add_masked,
     add_revealed,
     add_shares,
+    add_signed,
     begin_server,
-    close_adverts,
-    close_masked,
-    close_shares,
     finish_sum,
 )
 from hushrank.privacy.secure_sum import run_secure_sum
 from hushrank.types import Array
-
-SESSION = b"federation round 7"
-
-
-def config_for(n_clients: int, n_entries: int = 5, threshold: int | None = None) -> SumConfig:
-    return SumConfig(SESSION, n_clients, n_entries, 1.0, threshold or usual_threshold(n_clients))
-
-
-def entropy_of(i: int) -> bytes:
-    """Fixed, so that a failure can be repeated; on devices it comes from the operating system."""
-    return hashlib.sha256(b"test %d" % i).digest()
 
 
 def some_values(n_clients: int, n_entries: int = 5) -> dict[int, Array]:
@@ -84,7 +73,13 @@ def test_multiples_of_a_step_add_up_exactly() -> None:
 
 @pytest.mark.parametrize(
     ("phase", "survives"),
-    [(SumPhase.ADVERTISE, False), (SumPhase.SHARE, False), (SumPhase.MASK, False), (SumPhase.REVEAL, True)],
+    [
+        (SumPhase.ADVERTISE, False),
+        (SumPhase.SHARE, False),
+        (SumPhase.MASK, False),
+        (SumPhase.SIGN, True),
+        (SumPhase.REVEAL, True),
+    ],
 )
 def test_clients_may_fall_silent_in_any_phase(phase: SumPhase, survives: bool) -> None:
     values, config = some_values(9), config_for(9)
@@ -158,45 +153,9 @@ def test_two_clients_make_the_same_mask() -> None:
     assert expand_mask(secrets[0], 7).tolist() == expand_mask(secrets[0], 9)[:7].tolist()
 
 
-# One phase after the other, by hand.
-
-
-@dataclass
-class Table:
-    """Four clients and a server at the end of a phase, and what the server said last."""
-
-    server: SumServer
-    clients: dict[int, ClientState]
-    said: Any = None
-    sent: dict[int, Any] = field(default_factory=dict)  # the clients' last messages
-
-
-def at_the_end_of(phase: SumPhase, *, silent: tuple[int, ...] = ()) -> Table:
-    """`silent` send no masked values."""
-    config = config_for(4)
-    table = Table(begin_server(config), {})
-    for i in range(4):
-        table.clients[i], table.sent[i] = begin_client(config, i, entropy=entropy_of(i))
-        table.server = add_advert(table.server, table.sent[i])
-    table.server, table.said = close_adverts(table.server)
-    if phase is SumPhase.ADVERTISE:
-        return table
-    for i in range(4):
-        table.clients[i], table.sent[i] = share_secrets(table.clients[i], table.said)
-        table.server = add_shares(table.server, table.sent[i])
-    table.server, table.said = close_shares(table.server)
-    if phase is SumPhase.SHARE:
-        return table
-    for i in [i for i in range(4) if i not in silent]:
-        table.clients[i], table.sent[i] = mask_values(table.clients[i], table.said[i], np.full(5, 0.25))
-        table.server = add_masked(table.server, table.sent[i])
-    table.server, table.said = close_masked(table.server)
-    return table
-
-
 def test_a_client_tells_one_share_of_each_other_client_and_never_the_second() -> None:
-    table = at_the_end_of(SumPhase.MASK, silent=(2,))
-    told = {i: reveal_shares(table.clients[i], table.said)[1] for i in (0, 1, 3)}
+    table = at_the_end_of(SumPhase.SIGN, silent=(2,))
+    told = {i: reveal(table, i)[1] for i in (0, 1, 3)}
     for revealed in told.values():
         assert [i for i, _ in revealed.mask_shares] == [0, 1, 3] and [i for i, _ in revealed.key_shares] == [2]
         held = table.clients[revealed.client_id].shares
@@ -205,31 +164,72 @@ def test_a_client_tells_one_share_of_each_other_client_and_never_the_second() ->
 
 
 def test_a_second_request_is_refused_and_everything_forgotten() -> None:
-    table = at_the_end_of(SumPhase.MASK)
-    after, _ = reveal_shares(table.clients[0], table.said)
+    table = at_the_end_of(SumPhase.SIGN)
+    after, _ = reveal(table, 0)
     with pytest.raises(ValueError, match="the sum is in phase done, a message of phase reveal came"):
-        reveal_shares(after, Survivors((0, 1, 2)))
+        reveal_shares(after, table.said, enrolment=ENROLLED[0])
     assert not after.shares and not after.entropy
 
 
 @pytest.mark.parametrize(
     ("survivors", "message"),
     [
-        ((0, 1), "2 clients survived, the threshold is 3: nothing revealed"),
+        ((0, 1), "2 clients survived, at least 3 must: nothing signed"),
         ((1, 2, 3), "this one among them"),
         ((0, 1, 1, 2), "not distinct"),
+        ((0, 2, 1), "not distinct"),
         ((0, 1, 9), "not distinct clients that shared their secrets"),
     ],
 )
 def test_a_client_refuses_survivors_that_cannot_be(survivors: tuple[int, ...], message: str) -> None:
+    table = at_the_end_of(SumPhase.MASK)
     with pytest.raises(ValueError, match=message):
-        reveal_shares(at_the_end_of(SumPhase.MASK).clients[0], Survivors(survivors))
+        sign_survivors(table.clients[0], replace(table.said[0], client_ids=survivors), enrolment=ENROLLED[0])
+
+
+def test_a_client_signs_one_set_of_survivors_only() -> None:
+    table = at_the_end_of(SumPhase.MASK)
+    after, _ = sign_survivors(table.clients[0], table.said[0], enrolment=ENROLLED[0])
+    with pytest.raises(ValueError, match="the sum is in phase reveal, a message of phase sign came"):
+        sign_survivors(after, replace(table.said[0], client_ids=(0, 1, 2)), enrolment=ENROLLED[0])
+
+
+def test_a_survivor_that_was_told_of_other_sharers_is_noticed() -> None:
+    short = at_the_end_of(SumPhase.SHARE)
+    told = Delivery((0, 1, 3), tuple(pair for pair in short.said[3].sealed if pair[0] != 2))
+    _, lonely = mask_values(short.clients[3], told, np.zeros(5), enrolment=ENROLLED[3])
+    table = at_the_end_of(SumPhase.MASK)
+    uploads = tuple((i, lonely.signature if i == 3 else s) for i, s in table.said[0].uploads)
+    with pytest.raises(ValueError, match="client 3 did not sign that it has the same roster and sharers"):
+        sign_survivors(table.clients[0], replace(table.said[0], uploads=uploads), enrolment=ENROLLED[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda pairs: pairs[:2], "2 clients signed, the threshold is 3: nothing revealed"),
+        (lambda pairs: (*pairs[:2], pairs[1]), "the signatures do not come from different survivors"),
+        (lambda pairs: (*pairs[:2], (2, pairs[0][1])), "client 2 did not sign the same survivors: nothing revealed"),
+        (lambda pairs: (*pairs[:2], (9, pairs[2][1])), "the signatures do not come from different survivors"),
+    ],
+)
+def test_a_client_reveals_on_enough_signatures_only(change: Callable[[Any], Any], message: str) -> None:
+    table = at_the_end_of(SumPhase.SIGN)
+    few = Confirmation(tuple(change(table.said.signatures)))
+    with pytest.raises(ValueError, match=message):
+        reveal_shares(table.clients[0], few, enrolment=ENROLLED[0])
+
+
+def test_signatures_about_other_survivors_do_not_count() -> None:
+    all_four, three = at_the_end_of(SumPhase.SIGN), at_the_end_of(SumPhase.SIGN, silent=(3,))
+    with pytest.raises(ValueError, match="did not sign the same survivors: nothing revealed"):
+        reveal_shares(all_four.clients[0], three.said, enrolment=ENROLLED[0])
 
 
 def change_delivery(delivery: Delivery, change: Callable[[list[tuple[int, bytes]]], None]) -> Delivery:
     sealed = list(delivery.sealed)
     change(sealed)
-    return Delivery(tuple(sealed))
+    return replace(delivery, sealed=tuple(sealed))
 
 
 def flip_a_bit(sealed: list[tuple[int, bytes]]) -> None:
@@ -248,30 +248,46 @@ def swap_writers(sealed: list[tuple[int, bytes]]) -> None:
         (lambda sealed: sealed.append(sealed[0]), "different other clients"),
         (lambda sealed: sealed.append((0, sealed[0][1])), "different other clients"),
         (lambda sealed: sealed.append((7, sealed[0][1])), "different other clients"),
-        (lambda sealed: sealed.clear(), "1 clients shared their secrets, the threshold is 3: nothing sent"),
+        (lambda sealed: sealed.pop(), "leaves out shares of a client that is said to have shared: nothing sent"),
     ],
 )
 def test_a_tampered_delivery_is_refused(change: Callable[[list[tuple[int, bytes]]], None], message: str) -> None:
     table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match=message):
-        mask_values(table.clients[0], change_delivery(table.said[0], change), np.zeros(5))
+        mask_values(table.clients[0], change_delivery(table.said[0], change), np.zeros(5), enrolment=ENROLLED[0])
+
+
+@pytest.mark.parametrize(
+    ("sharers", "message"),
+    [
+        ((0, 1), "2 clients shared their secrets, at least 3 must: nothing sent"),
+        ((1, 2, 3), "this one among them"),
+        ((0, 2, 1), "by ascending id"),
+        ((0, 1, 9), "different clients of the roster"),
+    ],
+)
+def test_sharers_that_cannot_be_are_refused(sharers: tuple[int, ...], message: str) -> None:
+    table = at_the_end_of(SumPhase.SHARE)
+    sealed = tuple(pair for pair in table.said[0].sealed if pair[0] in sharers)
+    with pytest.raises(ValueError, match=message):
+        mask_values(table.clients[0], Delivery(sharers, sealed), np.zeros(5), enrolment=ENROLLED[0])
 
 
 def test_shares_of_another_session_or_for_another_reader_are_refused() -> None:
     table = at_the_end_of(SumPhase.SHARE)
     other = replace(table.clients[0], digest=bytes(32))
     for client, delivery in ((other, table.said[0]), (table.clients[0], table.said[1])):
-        renamed = Delivery(tuple((w or 1, sealed) for w, sealed in delivery.sealed))
+        renamed = replace(delivery, sealed=tuple((w or 1, sealed) for w, sealed in delivery.sealed))
         with pytest.raises(ValueError, match="changed, replayed or meant for somebody else"):
-            mask_values(client, renamed, np.zeros(5))
+            mask_values(client, renamed, np.zeros(5), enrolment=ENROLLED[0])
 
 
 def test_values_that_would_wrap_or_have_another_shape_are_refused() -> None:
     table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match="1 of 5 values are beyond the bound of 1"):
-        mask_values(table.clients[0], table.said[0], np.array([0, 0, 0, 0, 1.5]))
+        mask_values(table.clients[0], table.said[0], np.array([0, 0, 0, 0, 1.5]), enrolment=ENROLLED[0])
     with pytest.raises(ValueError, match="values have shape"):
-        mask_values(table.clients[0], table.said[0], np.zeros(4))
+        mask_values(table.clients[0], table.said[0], np.zeros(4), enrolment=ENROLLED[0])
 
 
 def test_every_second_message_is_refused() -> None:
@@ -279,30 +295,34 @@ def test_every_second_message_is_refused() -> None:
     server = replace(adverts.server, phase=SumPhase.ADVERTISE)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_advert(server, adverts.sent[1])
-    _, shares = share_secrets(adverts.clients[1], adverts.said)
+    _, shares = share_secrets(adverts.clients[1], adverts.said, enrolment=ENROLLED[1])
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_shares(add_shares(adverts.server, shares), shares)
     table = at_the_end_of(SumPhase.MASK)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
         add_masked(replace(table.server, phase=SumPhase.MASK), table.sent[1])
-    _, revealed = reveal_shares(table.clients[1], table.said)
+    signed = at_the_end_of(SumPhase.SIGN)
     with pytest.raises(ValueError, match="client 1 answered this phase already"):
-        add_revealed(add_revealed(table.server, revealed), revealed)
+        add_signed(replace(signed.server, phase=SumPhase.SIGN), signed.sent[1])
+    _, revealed = reveal(signed, 1)
+    with pytest.raises(ValueError, match="client 1 answered this phase already"):
+        add_revealed(add_revealed(signed.server, revealed), revealed)
 
 
 def test_a_late_message_is_refused() -> None:
     table = at_the_end_of(SumPhase.MASK, silent=(2,))
-    _, late = mask_values(at_the_end_of(SumPhase.SHARE).clients[2], at_the_end_of(SumPhase.SHARE).said[2], np.zeros(5))
-    with pytest.raises(ValueError, match="the sum is in phase reveal, a message of phase mask came"):
+    before = at_the_end_of(SumPhase.SHARE)
+    _, late = mask_values(before.clients[2], before.said[2], np.zeros(5), enrolment=ENROLLED[2])
+    with pytest.raises(ValueError, match="the sum is in phase sign, a message of phase mask came"):
         add_masked(table.server, late)
 
 
 @pytest.mark.parametrize("kind", ["mask_shares", "key_shares"])
 def test_a_wrong_share_gives_an_error_and_no_wrong_sum(kind: str) -> None:
-    table = at_the_end_of(SumPhase.MASK, silent=(2,))
+    table = at_the_end_of(SumPhase.SIGN, silent=(2,))
     server = table.server
     for i in (0, 1, 3):
-        _, revealed = reveal_shares(table.clients[i], table.said)
+        _, revealed = reveal(table, i)
         if i == 1:
             (owner, share), *rest = getattr(revealed, kind)
             changes: dict[str, Any] = {kind: ((owner, bytes([share[0] ^ 1]) + share[1:]), *rest)}
@@ -315,22 +335,27 @@ def test_a_wrong_share_gives_an_error_and_no_wrong_sum(kind: str) -> None:
 def test_the_server_refuses_strangers_and_other_shapes() -> None:
     table = at_the_end_of(SumPhase.SHARE)
     with pytest.raises(ValueError, match="client 9 did not share its secrets"):
-        add_masked(table.server, MaskedValues(9, np.zeros(5, np.uint32)))
+        add_masked(table.server, MaskedValues(9, np.zeros(5, np.uint32), b""))
     for words in (np.zeros(4, np.uint32), np.zeros(5)):
         with pytest.raises(ValueError, match="not 5 32-bit words"):
-            add_masked(table.server, MaskedValues(1, words))
-    end = at_the_end_of(SumPhase.MASK)
-    with pytest.raises(ValueError, match="shares must come from a survivor"):
-        add_revealed(end.server, Revealed(0, (), ()))
+            add_masked(table.server, MaskedValues(1, words, b""))
+    with pytest.raises(ValueError, match="the upload of client 1 is not signed by its identity"):
+        add_masked(table.server, MaskedValues(1, np.zeros(5, np.uint32), bytes(64)))
+    with pytest.raises(ValueError, match="client 9 is no survivor"):
+        add_signed(at_the_end_of(SumPhase.MASK).server, SignedSurvivors(9, bytes(64)))
+    end = at_the_end_of(SumPhase.SIGN)
+    for i, message in ((9, "from a survivor that signed"), (0, "of each survivor's mask")):
+        with pytest.raises(ValueError, match=message):
+            add_revealed(end.server, Revealed(i, (), ()))
     start = at_the_end_of(SumPhase.ADVERTISE)
-    with pytest.raises(ValueError, match="one for each other client"):
+    with pytest.raises(ValueError, match="one for each of 3 others"):
         add_shares(start.server, SealedShares(0, ((1, b""),)))
 
 
 def test_a_roster_that_cannot_be_is_refused() -> None:
     table = at_the_end_of(SumPhase.ADVERTISE)
     adverts, client = table.said.adverts, table.clients[0]
-    twin = Advert(3, adverts[1].sealing_key, adverts[3].mask_key, adverts[3].commitment)
+    twin = replace(adverts[3], sealing_key=adverts[1].sealing_key)
     forged = replace(adverts[0], mask_key=adverts[1].mask_key)
     for roster, message in (
         (adverts[::-1], "ascending id"),
@@ -338,24 +363,64 @@ def test_a_roster_that_cannot_be_is_refused() -> None:
         ((forged, *adverts[1:]), "this one among them as it wrote"),
         (adverts[:2], "2 clients are on the roster"),
         ((*adverts[:3], twin), "two keys of the roster are the same"),
-        ((*adverts[:3], replace(adverts[3], sealing_key=bytes(32))), "public key is malformed"),
+        ((*adverts[:3], replace(adverts[3], sealing_key=bytes(32))), "client 3 are not signed by an identity"),
+        ((*adverts[:3], replace(adverts[3], sealing_key=bytes(31))), "has not 32 or 64 bytes"),
+        ((*adverts[:3], replace(adverts[3], client_id=9)), "whose identity this client does not know"),
     ):
         with pytest.raises(ValueError, match=message):
-            share_secrets(client, Roster(roster))
+            share_secrets(client, Roster(roster), enrolment=ENROLLED[0])
+
+
+def test_a_key_that_is_none_is_refused_though_it_is_signed() -> None:
+    table = at_the_end_of(SumPhase.ADVERTISE)
+    none = replace(table.said.adverts[3], sealing_key=bytes(32))
+    none = replace(none, signature=sign(ENROLLED[3].secret, ADVERT, describe_advert(config_for(4), none)))
+    with pytest.raises(ValueError, match="public key is malformed"):
+        share_secrets(table.clients[0], Roster((*table.said.adverts[:3], none)), enrolment=ENROLLED[0])
+
+
+def test_keys_of_another_session_or_somebody_elses_are_refused() -> None:
+    table = at_the_end_of(SumPhase.ADVERTISE)
+    other = replace(config_for(4), session=name_session(bytes(32), 8, bytes(32)))
+    _, replayed = begin_client(other, 3, enrolment=ENROLLED[3], entropy=entropy_of(3))
+    _, forged = begin_client(config_for(4), 3, enrolment=ENROLLED[2], entropy=entropy_of(9))
+    for advert in (replayed, forged):
+        with pytest.raises(ValueError, match="the keys of client 3 are not signed by an identity"):
+            share_secrets(table.clients[0], Roster((*table.said.adverts[:3], advert)), enrolment=ENROLLED[0])
+        with pytest.raises(ValueError, match="the advert of client 3 is not signed by its identity"):
+            add_advert(begin_server(config_for(4), ENROLLED[0].identities), advert)
+
+
+def test_one_identity_does_not_count_as_two() -> None:
+    key = identity_key(entropy_of(1))
+    with pytest.raises(ValueError, match="two clients have the same identity key"):
+        Enrolment(entropy_of(1), {1: key, 2: key})
+
+
+def test_a_session_names_agreement_round_and_ranker() -> None:
+    names = {name_session(bytes([a]) * 32, r, bytes([k]) * 32) for a in (0, 1) for r in (1, 2) for k in (0, 1)}
+    assert len(names) == 8 and {len(name) for name in names} == {32}
+    with pytest.raises(ValueError, match="32 bytes each"):
+        name_session(b"", 1, bytes(32))
 
 
 def test_too_many_or_malformed_adverts_are_refused() -> None:
     table = at_the_end_of(SumPhase.ADVERTISE)
     with pytest.raises(ValueError, match="4 clients advertised already"):
         add_advert(replace(table.server, phase=SumPhase.ADVERTISE), replace(table.sent[0], client_id=9))
-    with pytest.raises(ValueError, match="has not 32 bytes"):
-        add_advert(begin_server(config_for(4)), replace(table.sent[0], mask_key=b""))
+    with pytest.raises(ValueError, match="has not 32 or 64 bytes"):
+        add_advert(begin_server(config_for(4), {}), replace(table.sent[0], mask_key=b""))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"threshold": 2}, "threshold is 2 of 4 clients, must be at least 2, more than half"),
+        ({"threshold": 2}, "threshold is 2 of 4 clients, must be at least 2, more than two thirds"),
+        ({"n_clients": 100, "threshold": 61}, "threshold is 61 of 100 clients"),
+        ({"n_clients": 100, "threshold": 66}, "threshold is 66 of 100 clients"),
+        ({"least_honest": 4}, "least_honest is 4, must be from 1 to 3: a third of 4 clients may collude"),
+        ({"least_honest": 0}, "least_honest is 0"),
+        ({"silent_share": 0.4}, "silent_share is 0.4"),
         ({"threshold": 5}, "threshold is 5 of 4"),
         ({"n_clients": 1, "threshold": 1}, "must be at least 2"),
         ({"session": b"short"}, "session has 5 bytes"),
@@ -370,9 +435,18 @@ def test_an_agreement_that_cannot_be_is_refused(changes: dict[str, Any], message
 
 def test_entropy_and_ids_are_checked() -> None:
     with pytest.raises(ValueError, match="16 bytes of entropy came"):
-        begin_client(config_for(4), 0, entropy=bytes(16))
+        begin_client(config_for(4), 0, enrolment=ENROLLED[0], entropy=bytes(16))
     with pytest.raises(ValueError, match="a client's id"):
-        begin_client(config_for(4), -1, entropy=bytes(32))
+        begin_client(config_for(4), -1, enrolment=ENROLLED[0], entropy=bytes(32))
+
+
+def test_the_least_roster_holds_the_honest_clients_and_all_that_may_collude() -> None:
+    config = replace(config_for(9), least_honest=5)
+    assert (config.threshold, config.n_colluding, config.least_roster) == (7, 3, 8)
+    values = some_values(9)
+    with pytest.raises(ValueError, match="7 clients sent masked values, the threshold is 8"):
+        run(values, config, lost={0: SumPhase.MASK, 40: SumPhase.MASK})
+    check_sum(run(values, config, lost={0: SumPhase.MASK}), values, config)
 
 
 def test_no_secret_is_printed() -> None:
@@ -388,7 +462,7 @@ def test_a_seal_opens_with_its_key_only() -> None:
 
 
 def test_the_bytes_that_a_client_sends_are_those_of_its_messages() -> None:
-    """Ids 8, keys and commitment 32 each, sealed shares 82, words 4, shares 33."""
+    """Ids 8, keys and commitment 32 each, signatures 64, sealed shares 82, words 4, shares 33."""
     sent: dict[int, int] = {}
 
     def count(value: Any) -> int:

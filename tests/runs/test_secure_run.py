@@ -28,8 +28,8 @@ def test_the_protocol_and_the_fused_loop_train_the_same_ranker(changes: dict[str
     rankers = [next(iter(read_rankers(tmp_path / engine).values())) for engine in ("plain", "numba")]
     np.testing.assert_allclose(rankers[0], rankers[1], atol=1e-6)
     assert plain["rounds_lost"] == fast["rounds_lost"] < 4
-    # advert 8 + 96, shares 8 + 11 x 90, masked 8 + 4 x (8 + 1), revealed 8 + 12 x 41
-    assert fast["bytes_per_client_round"] == 104 + 998 + 44 + 500
+    # advert 8 + 96 + 64, shares 8 + 11 x 90, masked 8 + 4 x (8 + 1) + 64, signed 8 + 64, revealed 8 + 12 x 41
+    assert fast["bytes_per_client_round"] == 168 + 998 + 108 + 72 + 500
 
 
 def test_the_result_says_what_the_server_sees(tmp_path: Path) -> None:

@@ -247,7 +247,12 @@ def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Dra
     ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (shape.n_cells, n_clients))
     if size == n_clients:
         return Drawn(ids, everybody)
-    draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, round)[:, None], ids), 1)[..., 0]
+    number = 0 if method.population.is_rotation else round
+    draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, number)[:, None], ids), 1)[..., 0]
+    if method.population.is_rotation:
+        first = (round - 1) % n_clients * size  # Why first a remainder: it must fit into a word
+        turn = jnp.argsort(draws, axis=-1, stable=True)[:, (first + jnp.arange(size)) % n_clients]
+        return Drawn(jnp.sort(turn, axis=-1).astype(jnp.uint32), everybody)
     if method.population.is_poisson:
         is_drawn = draws < jnp.uint32(method.population.threshold)
         first = jnp.argsort(~is_drawn, axis=-1, stable=True)[:, : shape.n_rows].astype(jnp.uint32)

@@ -13,7 +13,7 @@ from hushrank.privacy.quorum import Quorum
 from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
 
-SAMPLINGS = ("fixed", "poisson")
+SAMPLINGS = ("fixed", "poisson", "rotation")
 _NEVER = 1e-12  # Why: a larger cohort than a program has room for is then less likely than a broken processor
 
 
@@ -25,7 +25,7 @@ class Population:
     interactions: tuple[int, ...] = (4,)  # client c searches interactions[c % len] times a round
     cohort: int | None = None  # clients sampled for each round; None: all
     dropout: float = 0.0  # probability that a sampled client's update never arrives
-    sampling: str = "fixed"  # exactly `cohort` clients, or poisson: each sampled independently, `cohort` on average
+    sampling: str = "fixed"  # exactly `cohort`; poisson: each independently, so many on average; rotation: in turn
     groups: tuple[int, ...] = (0,)  # client c belongs to group groups[c % len]
 
     def __post_init__(self) -> None:
@@ -41,12 +41,23 @@ class Population:
             raise ValueError(f"sampling is {self.sampling!r}, must be one of {', '.join(SAMPLINGS)}.")
         if not self.groups or min(self.groups) < 0:
             raise ValueError("groups must name a group from 0 on for every client.")
-        if self.is_poisson and self.cohort is None:
-            raise ValueError("sampling=poisson needs cohort, the number of clients in a round on average.")
+        if self.sampling != "fixed" and self.cohort is None:
+            raise ValueError(f"sampling={self.sampling} needs cohort, the number of clients in a round.")
+        if self.is_rotation and self.n_clients * self.cohort_size >= 2**31:
+            raise ValueError("sampling=rotation needs n_clients times cohort below 2^31: take a smaller cohort.")
 
     @property
     def is_poisson(self) -> bool:
         return self.sampling == "poisson"
+
+    @property
+    def is_rotation(self) -> bool:
+        return self.sampling == "rotation"
+
+    @property
+    def separation(self) -> int:
+        """Rounds from one turn of a client to its next, at least; 1 where nobody sees to it."""
+        return self.n_clients // self.cohort_size if self.is_rotation else 1
 
     @property
     def cohort_size(self) -> int:
@@ -98,11 +109,19 @@ def sample_cohort(population: Population, key: Array, round: int) -> list[Client
 
 
 def sample_ids(population: Population, key: Array, round: int) -> Array:
-    """[n] ids in ascending order: the clients with the smallest draws, or with poisson those whose draw is small."""
+    """[n] ids in ascending order: the clients with the smallest draws, or with poisson those whose draw is small.
+
+    Rotation: in the order of draws made once, as many as there are after those of the round before, from the last on to
+    the first.
+    """
     ids = np.arange(population.n_clients)
     if population.cohort_size == population.n_clients:
         return ids
-    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, round), ids), 1)[:, 0]
+    number = 0 if population.is_rotation else round
+    draws = draw_bits(fold_in(stream(key, Purpose.COHORT, number), ids), 1)[:, 0]
+    if population.is_rotation:
+        places = (round - 1) * population.cohort_size + np.arange(population.cohort_size)
+        return np.sort(np.argsort(draws, kind="stable")[places % population.n_clients])
     if population.is_poisson:
         drawn = ids[draws < population.threshold]
         check_drawn(population, len(drawn))

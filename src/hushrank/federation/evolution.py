@@ -123,10 +123,16 @@ class Evolution(Exchange):
         return self.protection.privatise(raw, key=key)
 
     def combine(
-        self, messages: Sequence[RewardMessage], *, n_params: int, cohort: float = 0.0, key: Array | None = None
+        self,
+        messages: Sequence[RewardMessage],
+        *,
+        n_params: int,
+        cohort: float = 0.0,
+        key: Array | None = None,
+        noise: Array | None = None,
     ) -> Array:
         """[n_params] the gradient that the messages estimate. Nothing is drawn, whatever the key and the cohort."""
-        del key, cohort
+        del key, cohort, noise
         return es_aggregate(messages, n_params=n_params, sigma=self.sigma)
 
     def equip(self, federation: Federation) -> Federation:

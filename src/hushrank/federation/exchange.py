@@ -47,8 +47,11 @@ class Exchange(ABC):
         """The federation whose clients learn and send this, and whose server combines it."""
 
     @abstractmethod
-    def combine(self, messages: Sequence[Any], *, n_params: int, cohort: float, key: Array) -> Array:
-        """[n_params] one update of a round's messages; key: stream(key, SERVER_NOISE, round)."""
+    def combine(
+        self, messages: Sequence[Any], *, n_params: int, cohort: float, key: Array, noise: Array | None = None
+    ) -> Array:
+        """[n_params] one update of a round's messages; key: stream(key, SERVER_NOISE, round); noise: if the protection
+        does not draw it alone."""
 
     @abstractmethod
     def count_bytes(self, n_params: int) -> int:
@@ -88,10 +91,12 @@ class UpdateExchange(Exchange):
     def equip(self, federation: Federation) -> Federation:
         return protect(federation, self.protection)
 
-    def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
+    def combine(
+        self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array, noise: Array | None = None
+    ) -> Array:
         if self.protection.divisor(cohort) is None:
             return mean_aggregate(messages, n_params=n_params)
-        return self.protection.combine(messages, n_params=n_params, cohort=cohort, key=key)
+        return self.protection.combine(messages, n_params=n_params, cohort=cohort, key=key, noise=noise)
 
     def count_bytes(self, n_params: int) -> int:
         return FLOAT_BYTES * n_params
@@ -136,4 +141,5 @@ def average_noisily(
 ) -> Array:
     """[n_params] the mechanism's own mean; key: of the run."""
     noise_key = stream(key, Purpose.SERVER_NOISE, round)
-    return protection.combine(messages, n_params=n_params, cohort=cohort, key=noise_key)
+    noise = protection.noise_at(n_params, key=key, round=round)
+    return protection.combine(messages, n_params=n_params, cohort=cohort, key=noise_key, noise=noise)

@@ -25,7 +25,8 @@ class PopulationKeys:
     cohort: int | None = key(None, "clients sampled for each round; default: all")
     sampling: str = key(
         "fixed",
-        "cohort is a fixed number, or with poisson an average: each client is sampled independently",
+        "cohort is a fixed number; with poisson an average: each client is sampled independently; rotation: clients "
+        "take turns, and rest in between",
         choices=SAMPLINGS,
     )
     dropout: float = key(0.0, "probability that a sampled client's update never arrives")

@@ -44,6 +44,7 @@ class SecureMean:
             n_entries=n_params + 1,
             bound=self.format.encoding.bound,
             threshold=int(self.quorum.needed(len(asked))),
+            neighbours_from=len(asked) + 1,  # Why: with neighbours a sum may be lost that the quorum counts on
         )
         values = {client: self._encode(message, config.encoding) for client, message in sent}
         found = run_secure_sum(

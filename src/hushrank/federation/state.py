@@ -2,6 +2,7 @@
 
 optimiser/...   what the server's optimiser remembers
 rule/...        what an aggregation rule remembers
+noise/...       what a live server remembers of noise that later rounds take back; it must stay secret
 personal/...    [n_clients, ...] what each client keeps for itself
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from hushrank.types import Array, NamedArrays
 
-OPTIMISER, RULE, PERSONAL = "optimiser", "rule", "personal"
+OPTIMISER, RULE, NOISE, PERSONAL = "optimiser", "rule", "noise", "personal"
 OWN_PARAMETERS = f"{PERSONAL}/parameters"  # [n_clients, n_personal] of rankers with personal parameters
 
 

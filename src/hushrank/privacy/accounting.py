@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from hushrank.extras import require_package
+from hushrank.privacy.account_words import describe_account
+from hushrank.privacy.banded import count_answers
 from hushrank.privacy.discrete_account import NoiseGrid, discrete_epsilon
 from hushrank.privacy.placement import Adjacency, Placement, Scheme
 from hushrank.privacy.randomised_response import epsilon_bound, p_for_epsilon, total_epsilon
@@ -40,6 +42,7 @@ class Training:
     scheme: str = Scheme.poisson  # how they are drawn; with a sampling of 1 poisson is everybody
     adjacency: str = Adjacency.zero_out  # which two federations must look alike
     grid: NoiseGrid | None = None  # of which noise and updates are whole numbers; None: continuous
+    separation: int = 1  # a client's rounds are at least so many apart
 
     def __post_init__(self) -> None:
         if self.mechanism not in ("gaussian", "laplace"):
@@ -54,6 +57,16 @@ class Training:
         Scheme(self.scheme)
         Adjacency(self.adjacency)
         _check_sampling(self)
+        if self.separation < 1 or (self.separation > 1 and self.adjacency == Adjacency.add_remove):
+            raise ValueError(
+                f"separation is {self.separation}, must be at least 1, and 1 for adjacency add-remove: who is added or "
+                "removed changes whose turn it is in every round."
+            )
+
+    @property
+    def answers(self) -> int:
+        """The most rounds that a client is in."""
+        return count_answers(self.rounds, self.separation)
 
     @property
     def ratio(self) -> float:
@@ -96,6 +109,7 @@ class Account:
             "delta": self.delta,
             "noise_multiplier": training.noise_multiplier,
             "rounds": training.rounds,
+            **({"separation": training.separation, "answers": training.answers} if training.separation > 1 else {}),
             "sampling": training.sampling,
             "scheme": training.scheme,
             "adjacency": str(training.adjacency),
@@ -162,61 +176,6 @@ def explain_training(
     return account.as_json(placement=Placement.server if n_honest is None else Placement.clients, n_honest=n_honest)
 
 
-def describe_account(
-    account: Account, *, placement: str = Placement.server, n_honest: int | None = None, is_secure: bool = False
-) -> str:
-    """In plain words: how much, of what, against whom, over how many rounds."""
-    training, epsilon = account.training, account.epsilon
-    slack = "" if account.delta is None else f", except with probability {account.delta:g}"
-    times = f"{math.exp(epsilon):.4g} times" if epsilon < 20 else "no useful number of times"
-    return (
-        f"differential privacy of one client, that is of all its searches and clicks together, over all "
-        f"{training.rounds} rounds: epsilon {epsilon:.4g}, delta {account.delta or 0:g}. Whatever is concluded from "
-        f"what is published becomes at most {times} as likely if {Adjacency(training.adjacency).words}{slack}. "
-        f"{_describe_relation(training)}{_describe_sampling(training)} "
-        f"{describe_observers(placement, n_honest, is_secure=is_secure)}"
-    )
-
-
-def _describe_relation(training: Training) -> str:
-    if training.adjacency == Adjacency.zero_out:
-        return "Whether the client takes part, and when it is silent, is not hidden. "
-    if training.adjacency == Adjacency.add_remove and training.scheme == Scheme.fixed:
-        return "In a cohort of fixed size another client takes its place, so that a sum moves by twice the clip norm. "
-    if training.adjacency == Adjacency.add_remove:
-        return "It holds only where each client is drawn independently, or everybody takes part in every round. "
-    return ""
-
-
-def _describe_sampling(training: Training) -> str:
-    if training.sampling == 1:
-        return "Every round counts in full, whoever knows that the client took part."
-    return (
-        f"Each client is in a round with probability {training.sampling:g}, independently, and this counts only "
-        "against those who do not learn who was: a client's own ledger counts every round that it answers in full."
-    )
-
-
-def describe_observers(placement: str, n_honest: int | None = None, *, is_secure: bool = False) -> str:
-    """Against whom the noise on the sum protects, and against whom not; is_secure: a secure sum hides the updates."""
-    if placement == Placement.server:
-        return (
-            "It holds against everybody who sees the published rankers, all of them, other clients included; not "
-            "against the server, which sees single updates and adds the noise."
-        )
-    if is_secure:
-        return (
-            "It holds against everybody, the server included, which sees only the sum of a round (a secure sum hides "
-            f"the rest), as long as {n_honest or 'the stated number of'} clients add their noise honestly; with fewer "
-            "answers a round is lost."
-        )
-    return (
-        f"It holds against everybody who sees only sums of updates, the server included if a secure sum hides single "
-        f"ones, as long as {n_honest or 'the stated number of'} clients add their noise honestly; not against whoever "
-        "sees single updates."
-    )
-
-
 def training_epsilon(training: Training, *, delta: float | None, accountant: str = "pld") -> float:
     """epsilon of the whole training. delta None: pure epsilon, which only Laplace noise in every round has."""
     if accountant not in ACCOUNTANTS:
@@ -236,7 +195,7 @@ def _continuous_epsilon(training: Training, delta: float, *, accountant: str) ->
     if accountant == "rdp":
         return _rdp_epsilon(training, delta)
     if training.mechanism == "gaussian" and training.sampling == 1:
-        return gaussian_epsilon(training.ratio * math.sqrt(training.rounds), delta=delta)
+        return gaussian_epsilon(training.ratio * math.sqrt(training.answers), delta=delta)
     return _pld_epsilon(training, delta)
 
 
@@ -252,7 +211,7 @@ def _pure_epsilon(training: Training) -> float:
         raise ValueError("give delta, well below 1 / clients (for instance 1e-5): Gaussian noise has no pure epsilon.")
     q, ratio = training.sampling, training.ratio
     once = math.log1p(q * math.expm1(ratio)) if ratio < 1 else ratio + math.log(q + (1 - q) * math.exp(-ratio))
-    return training.rounds * once
+    return training.answers * once
 
 
 def _rdp_epsilon(training: Training, delta: float) -> float:
@@ -267,7 +226,7 @@ def _rdp_epsilon(training: Training, delta: float) -> float:
         event = library.PoissonSampledDpEvent(training.sampling, event)
     try:
         with _quiet():
-            composed = library.rdp.RdpAccountant().compose(event, training.rounds).get_epsilon(delta)
+            composed = library.rdp.RdpAccountant().compose(event, training.answers).get_epsilon(delta)
     except OverflowError:  # Why: so little noise that sampling hardly matters, and without it is a bound
         return _rdp_epsilon(replace(training, sampling=1.0), delta)
     return min(float(composed), _pure_epsilon(training)) if training.mechanism == "laplace" else float(composed)
@@ -301,7 +260,7 @@ def _gridded_epsilon(training: Training, delta: float, *, step: float) -> float:
         # against the sum without it; zeros in its place, or nobody, are the same sum.
         distribution = make(1.0 / training.ratio, **options)
     with _quiet():
-        return float(distribution.self_compose(training.rounds).get_epsilon_for_delta(delta))
+        return float(distribution.self_compose(training.answers).get_epsilon_for_delta(delta))
 
 
 def _rough_epsilon(training: Training, delta: float) -> float:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from hushrank.keys import Settings
+from hushrank.privacy.banded import count_answers
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.renyi import Spend, check_epsilon, composed_epsilon
 
@@ -25,7 +26,7 @@ def check_sound(settings: Settings) -> None:
 def settle_sound(settings: Settings) -> dict[str, Any]:
     """With the least noise that keeps a wanted epsilon over all rounds, as clients' ledgers will count it."""
     chosen = {"mechanism": "gaussian", "clip_norm": CLIP_NORM, "placement": "server", **settings}
-    if chosen["mechanism"] == "gaussian" and chosen.setdefault("delta", DELTA) is None:
+    if chosen["mechanism"] != "laplace" and chosen.setdefault("delta", DELTA) is None:
         raise ValueError("privacy=sound with Gaussian noise needs delta, such as 1e-5: without it there is no epsilon.")
     check_sound(chosen)
     epsilon = chosen.pop("epsilon", None)
@@ -38,8 +39,11 @@ def _least_noise(settings: Settings, epsilon: float) -> float:
 
     factor = Adjacency(settings.get("adjacency") or Adjacency.zero_out).factor()
 
+    family = "laplace" if settings["mechanism"] == "laplace" else "gaussian"
+    answers = count_answers(settings["rounds"], settings.get("separation") or 1)
+
     def keeps(noise: float) -> bool:
-        spend = Spend(settings["mechanism"], factor / noise, times=settings["rounds"])
+        spend = Spend(family, factor / noise, times=answers)
         return composed_epsilon([spend], delta=settings.get("delta")) <= epsilon
 
     low, high = 2.0**-20, 2.0**40

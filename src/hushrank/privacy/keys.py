@@ -37,8 +37,9 @@ class ProtectionKeys:
     )
     mechanism: str | None = key(
         None,
-        "sound: gaussian (default, updates clipped in L2) or laplace (in L1)",
-        choices=("gaussian", "laplace"),
+        "sound: gaussian (default, updates clipped in L2), laplace (in L1), or correlated: gaussian noise of which "
+        "later rounds take part back, for clients that rest",
+        choices=("gaussian", "laplace", "correlated"),
         only_for=_SOUND,
         is_needed=True,
     )
@@ -93,6 +94,12 @@ class AgreedProtectionKeys(ProtectionKeys):
         "sound: which two federations must look alike: zero-out (default) or replace-one",
         choices=tuple(Adjacency),
         check=_check_live,
+        only_for=_SOUND,
+    )
+    separation: int | None = key(
+        None,
+        "sound: rounds from one answer of a client to its next, at least; default 1, every round",
+        check=at_least(1),
         only_for=_SOUND,
     )
     placement: str | None = key(

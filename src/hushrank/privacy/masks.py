@@ -40,13 +40,13 @@ def agree(secret: bytes, others: Iterable[bytes]) -> list[bytes]:
 
 def derive(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
     """A 32-byte key for one purpose; another purpose or context gives an unrelated one."""
-    info = b"hushrank secure sum 1|" + purpose.encode() + b"|" + context
+    info = b"hushrank secure sum 2|" + purpose.encode() + b"|" + context
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
 
 
 def commit(seed: bytes) -> bytes:
     """A digest that tells a seed of 32 random bytes from any other without betraying it."""
-    return hashlib.sha256(b"hushrank secure sum 1|commitment|" + seed).digest()
+    return hashlib.sha256(b"hushrank secure sum 2|commitment|" + seed).digest()
 
 
 def expand_mask(key: bytes, n_entries: int) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hushrank.keys import Settings
 from hushrank.privacy.agreed import CLIP_NORM, check_sound, settle_sound
+from hushrank.privacy.correlated import CorrelatedGaussian
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.privacy.laplace import PaperNoise, SoundLaplace
 from hushrank.privacy.noisy_sum import NoisySum
@@ -67,9 +68,13 @@ def settle_paper(settings: Settings) -> dict[str, Any]:
 
 def make_sound_noise(settings: Settings, exposure: Exposure) -> NoisySum:
     """With the noise multiplier that was given, or with just the noise that keeps epsilon over all rounds."""
-    made = SoundLaplace if settings.get("mechanism") == "laplace" else SoundGaussian
     noise, placement = settings.get("noise_multiplier"), settings.get("placement") or Placement.server
-    sound = made(settings.get("clip_norm") or CLIP_NORM, noise or 0.0, placement, settings.get("n_honest"))
+    common = (settings.get("clip_norm") or CLIP_NORM, noise or 0.0, placement, settings.get("n_honest"))
+    sound: NoisySum = SoundGaussian(*common)
+    if settings.get("mechanism") == "laplace":
+        sound = SoundLaplace(*common)
+    elif settings.get("mechanism") == "correlated":
+        sound = CorrelatedGaussian(*common, least_step=0.0, separation=exposure.separation)
     return sound if noise is not None else sound.fit(settings["epsilon"], exposure)
 
 

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hushrank.privacy.accounting import Account, Training, describe_account, make_account
+from hushrank.privacy.account_words import describe_account
+from hushrank.privacy.accounting import Account, Training, make_account
 from hushrank.privacy.clipping import check_norm, clip_update, grid_step, round_towards_zero
 from hushrank.privacy.disclosure import MASKED, STAYS, Disclosure, as_sentence
 from hushrank.privacy.discrete_account import NoiseGrid
@@ -119,15 +120,16 @@ class NoisySum(UpdateProtection):
 
     @property
     def step(self) -> float:
-        """Of the grid that updates and noise stand on: `grid_step` says why.
-
-        Coarser where so many steps would not fit into the bits that they travel or are added in: float32 for noise in
-        messages (a secure sum has its own step, and wraps), float64 for the server's.
-        """
+        """Of the grid that updates and noise stand on: `grid_step` says why. Coarser where so many would not fit."""
         largest = self.clip_norm + self.bound_share(n_values=1, failure=_NEVER)
-        bits = _SUM_BITS if self.n_honest is None or self.least_step else _MESSAGE_BITS
-        fits = 2.0 ** (math.frexp(largest)[1] - bits)
+        fits = 2.0 ** (math.frexp(largest)[1] - self.most_bits)
         return max(grid_step(self.clip_norm), self.least_step, fits)
+
+    @property
+    def most_bits(self) -> int:
+        """In which numbers of steps travel or are added: those of float32 for noise in messages (a secure sum has its
+        own step, and wraps), of float64 for the server's."""
+        return _SUM_BITS if self.n_honest is None or self.least_step else _MESSAGE_BITS
 
     @property
     def scale_steps(self) -> Fraction:
@@ -159,14 +161,18 @@ class NoisySum(UpdateProtection):
             return np.zeros(n_params)
         return self.step * self.draw_noise(n_params, key=key)
 
-    def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
+    def combine(
+        self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array, noise: Array | None = None
+    ) -> Array:
         """[n_params] the noisy mean over the expected cohort; key: stream(key, SERVER_NOISE, round).
 
         Everybody's numbers are put on the grid, where honest ones are: then no rounding of the sum depends on both.
         """
         check_answers(len(messages), self.n_honest or 0)
-        noise, step = self.server_noise(n_params, key=key), self.step if self.noise_multiplier > 0 else 0.0
-        return average_sum(messages, n_params=n_params, noise=noise, cohort=cohort, step=step)
+        added, step = noise, self.step if self.noise_multiplier > 0 else 0.0
+        if added is None:
+            added = self.server_noise(n_params, key=key)
+        return average_sum(messages, n_params=n_params, noise=added, cohort=cohort, step=step)
 
     def sum_noise(
         self, n_params: int, *, key: Array, round: int, ids: Callable[[], Array], format: SumFormat | None = None
@@ -248,8 +254,9 @@ class NoisySum(UpdateProtection):
             exposure.rounds,
             scheme=exposure.scheme,
             adjacency=exposure.adjacency,
+            separation=exposure.separation,
         )
-        spent = Spend(self.mechanism, training.ratio, times=exposure.rounds)
+        spent = Spend(self.mechanism, training.ratio, times=training.answers)
         epsilon = composed_epsilon([spent], delta=exposure.delta)
         account = Account(training, epsilon, exposure.delta, "rdp", "epsilon")
         return describe_account(account, placement=self.placement, n_honest=self.n_honest)
@@ -274,7 +281,7 @@ class NoisySum(UpdateProtection):
         rate = exposure.sampling if is_hidden else 1.0
         drawn = (rate, exposure.scheme, exposure.adjacency)
         grid = NoiseGrid(self.clip_norm / self.step, exposure.n_params, self.n_honest or 1)
-        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, *drawn, grid)
+        return Training(self.mechanism, self.noise_multiplier, exposure.rounds, *drawn, grid, exposure.separation)
 
     def explain(self, exposure: Exposure) -> dict[str, Any]:
         settings = {
@@ -296,6 +303,7 @@ class NoisySum(UpdateProtection):
             "rounds": exposure.rounds,
             "sampling": training.sampling,
             "scheme": str(training.scheme),
+            **({"separation": training.separation, "answers": training.answers} if training.separation > 1 else {}),
         }
         return {**settings, "epsilon": account.epsilon, "delta": account.delta, "guarantee": words, **counted}
 

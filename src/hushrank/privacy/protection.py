@@ -20,7 +20,7 @@ from hushrank.privacy.placement import Adjacency, Scheme
 from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.renyi import Spend
 from hushrank.privacy.sum_format import SumFormat
-from hushrank.types import Array, DenseUpdate, PrivateUpdate, Weighted
+from hushrank.types import Array, DenseUpdate, NamedArrays, PrivateUpdate, Weighted
 
 _FAILURE = 1e-12  # Why: the chance that noise leaves a secure sum's range in a round, which ends a run
 
@@ -53,6 +53,7 @@ class Exposure:
     sampling: float = 1.0  # probability that a client is in a round
     scheme: str = Scheme.fixed  # how clients are drawn; fixed is also said where nobody can vouch for it
     adjacency: str = Adjacency.zero_out  # which two federations must look alike, where a mechanism leaves the choice
+    separation: int = 1  # rounds from one answer of a client to its next, at least
     is_secure: bool = False  # whether a secure sum hides single updates from the server
 
 
@@ -102,6 +103,20 @@ class Protection(ABC):
         """
         del key, round, ids, format
         return np.zeros(n_params)
+
+    def noise_at(self, n_params: int, *, key: Array, round: int) -> Array | None:
+        """[n_params] what the server of a simulated round adds where that depends on rounds before, from the key of the
+        run; None: it draws alone (`combine`)."""
+        del n_params, key, round
+        return None
+
+    def draw_in_turn(
+        self, n_params: int, *, key: Array, round: int, past: NamedArrays
+    ) -> tuple[Array | None, NamedArrays]:
+        """`noise_at` of a live round, and what the server remembers of it; past: what it remembered, at first nothing.
+        Rounds without a result are left out: their noise comes with the next one's."""
+        del n_params, key, round
+        return None, past
 
     def why_not_fast(self, interactions: Sequence[int]) -> str | None:
         """Why `clipping` and `sum_noise` do not say all, so that only the plain engine can run this; None: they do."""
@@ -185,8 +200,10 @@ class UpdateProtection(Protection):
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """What may leave the device; key: stream(key, PRIVATISE, round, client)."""
 
-    def combine(self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array) -> Array:
-        """[n_params] the mean where there is a divisor; key: stream(key, SERVER_NOISE, round)."""
-        del key
+    def combine(
+        self, messages: Sequence[Weighted], *, n_params: int, cohort: float, key: Array, noise: Array | None = None
+    ) -> Array:
+        """[n_params] the mean where there is a divisor; key: stream(key, SERVER_NOISE, round); noise: of `noise_at`."""
+        del key, noise
         total = sum((message.weight * message.delta for message in messages), np.zeros(n_params))
         return np.asarray(total / (self.divisor(cohort) or 1.0))

@@ -53,6 +53,7 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
         sampling=population.cohort_size / population.n_clients,
         scheme=population.scheme,
         adjacency=recipe.adjacency or Adjacency.zero_out,
+        separation=population.separation,
         is_secure=recipe.secure_sum,
     )
 

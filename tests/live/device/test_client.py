@@ -37,9 +37,8 @@ from hushrank.privacy.device_ledger import find_device
 from hushrank.privacy.ledger import read_ledger
 
 AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
-SOUND = make_agreement(
-    "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=3
-)
+SOUND_SETTINGS: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 2}
+SOUND = make_agreement("scripted", n_features=2, interactions=2, rounds=3, **SOUND_SETTINGS)
 TRIES = make_agreement("scripted", n_features=2, interactions=2, method="foltr-es", p=0.5, rounds=2)
 WayTo = Callable[..., Transport]
 
@@ -320,6 +319,24 @@ def test_every_answer_is_paid_before_it_is_sent(tmp_path: Path) -> None:
         assert take_part(member) is Ending.finished
         assert [len(r.ledger.entries) for r in reports if r.ledger] == [1, 2, 3]
     assert "Hushrank-Weight" not in federation.uploads[0].headers
+
+
+def test_a_server_that_asks_before_the_rest_is_over_hears_nothing(tmp_path: Path) -> None:
+    """It asks in rounds 1, 2 and 3; the client answers in 1 and, three rounds later, in 4."""
+    agreement = make_agreement(
+        "scripted", n_features=2, interactions=2, rounds=9, separation=3, mechanism="correlated", **SOUND_SETTINGS
+    )
+    federation = federation_of(agreement)
+
+    def ask_again_and_again(after: int) -> Response:
+        federation.round, federation.is_finished = after + 1, after >= 4
+        return federation.tell_round(after)
+
+    federation.on_poll = ask_again_and_again
+    with joined(federation, tmp_path) as (member, _):
+        assert take_part(member) is Ending.finished
+    assert [upload.path for upload in federation.uploads] == ["/v1/rounds/1/update", "/v1/rounds/4/update"]
+    assert [entry.round for entry in read_ledger(tmp_path / "ledger.jsonl").entries] == [1, 4]
 
 
 def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> None:

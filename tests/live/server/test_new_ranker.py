@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, 
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, server_step_of
+from hushrank.privacy.banded import sum_errors
 from hushrank.types import Array, PrivateReward
 
 N_CLIENTS = 5
@@ -27,6 +29,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper": {"privacy": "paper", "epsilon": 4.5, "n_clients": N_CLIENTS},
     "sound": SOUND,
     "sound, laplace, adam": {**SOUND, "mechanism": "laplace", "server_optimiser": "adam"},
+    "sound, correlated": {**SOUND, "mechanism": "correlated", "separation": 2},
     "sound, noise of clients": {**SOUND, "placement": "clients", "n_honest": 3},
     "evolution": {"method": "foltr-es"},
     "evolution, network": {"method": "foltr-es", "ranker": "mlp", "antithetic": False},
@@ -75,7 +78,7 @@ def test_three_rounds_over_the_wire_give_the_ranker_of_the_plain_round(method: s
         state, params, _ = run_round(federation, state, params, key=key_of(agreement), round=round)
         live, live_state = next_ranker(agreement, live, live_state, heard, round=round)
         assert live.dtype == np.float32 and live == pytest.approx(params, rel=1e-5, abs=1e-6)
-        assert live_state.keys() == state.keys()
+        assert {name for name in live_state if not name.startswith("noise/")} == state.keys()
         for name, part in state.items():
             assert live_state[name] == pytest.approx(part, rel=1e-5, abs=1e-6)
         assert state["optimiser/n_steps"] == [round]
@@ -85,15 +88,32 @@ def test_three_rounds_over_the_wire_give_the_ranker_of_the_plain_round(method: s
 def test_without_a_seed_the_noise_of_a_sum_cannot_be_repeated() -> None:
     agreement = make(**SOUND)
     nothing = [Body(1.0, np.zeros(N_FEATURES, "<f4").tobytes())] * N_CLIENTS
-    assert combine_bodies(agreement, nothing, round=1).tolist() != combine_bodies(agreement, nothing, round=1).tolist()
-    spread = np.std([combine_bodies(agreement, nothing, round=1) * N_CLIENTS for _ in range(500)])
+    once, again = (combine_bodies(agreement, nothing, round=1)[0] for _ in range(2))
+    assert once.tolist() != again.tolist()
+    spread = np.std([combine_bodies(agreement, nothing, round=1)[0] * N_CLIENTS for _ in range(500)])
     assert spread == pytest.approx(0.05, rel=0.1)  # noise_multiplier * clip_norm; 3,000 draws err by 1.3 %
+
+
+def test_noise_is_taken_back_by_the_rounds_that_follow() -> None:
+    """Eight rounds without an update: the ranker keeps much less noise than they added."""
+    agreement = make(**SOUND, mechanism="correlated", separation=8, rounds=8, clip_norm=1.0)
+    nothing, ends, steps = [Body(1.0, np.zeros(N_FEATURES, "<f4").tobytes())] * N_CLIENTS, [], []
+    for _ in range(100):
+        params, state = first_ranker(agreement)
+        begun, rankers = params, [params]
+        for round in range(1, 9):
+            params, state = next_ranker(agreement, params, state, nothing, round=round)
+            rankers.append(params)
+        ends.append(params - begun)
+        steps.append(np.diff(rankers, axis=0))
+    assert np.std(ends) == pytest.approx(float(np.std([each[0] for each in steps])) * sum_errors(8, 8)[-1], rel=0.15)
+    assert np.std(ends) < 0.65 * np.std(steps) * math.sqrt(8)
 
 
 def test_weights_count_by_hand() -> None:
     """(1 * 4 + 3 * 0) / 4 = 1 in every coordinate."""
     bodies = [Body(1, np.full(N_FEATURES, 4, "<f4").tobytes()), Body(3, np.zeros(N_FEATURES, "<f4").tobytes())]
-    assert combine_bodies(make(), bodies, round=1).tolist() == [1.0] * N_FEATURES
+    assert combine_bodies(make(), bodies, round=1)[0].tolist() == [1.0] * N_FEATURES
 
 
 def test_fewer_answers_than_share_the_noise_are_refused() -> None:

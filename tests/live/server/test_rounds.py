@@ -60,6 +60,51 @@ def test_at_its_deadline_a_round_closes_with_a_quorum_and_is_abandoned_without(
     assert rounds.open([1, 2, 3], 60.0) == 2  # an abandoned round's number is used up
 
 
+def end_now(rounds: Rounds, now: float) -> None:
+    for client in tuple(rounds.waiting):
+        answer(rounds, client, now)
+    assert rounds.decide(now) is Outcome.closed
+    rounds.end(Outcome.closed, now)
+
+
+def test_clients_rest_between_rounds_that_ask_them() -> None:
+    rounds = Rounds(RoundRules(separation=3, cohort=2, min_clients=2))
+    for client in range(1, 7):
+        rounds.join(client, 0.0)
+    asked = []
+    for number in range(1, 10):
+        assert rounds.may_open(1.0) and rounds.next_number(1.0) == number
+        invited = rounds.invite(1.0)
+        assert len(invited) == (6 if number == 1 else 4 if number == 2 else 2)
+        asked.append(invited[:2])
+        assert rounds.open(invited[:2], 1.0, number=number) == number
+        end_now(rounds, 1.0)
+    for before, after in [(asked[i], asked[i + d]) for d in (1, 2) for i in range(9 - d)]:
+        assert not set(before) & set(after)
+
+
+def test_where_too_few_have_rested_numbers_are_left_out() -> None:
+    """Rests are counted in numbers of rounds, so that a small federation goes on at once."""
+    rounds = Rounds(RoundRules(separation=4, min_clients=2))
+    for client in (1, 2):
+        rounds.join(client, 0.0)
+    for number in (1, 5, 9):
+        assert rounds.next_number(1.0) == number and rounds.invite(1.0) == [1, 2]
+        assert rounds.open([1, 2], 1.0, number=number) == number
+        end_now(rounds, 1.0)
+
+
+def test_rests_are_known_after_a_start_and_after_a_round_that_goes_on() -> None:
+    rounds = Rounds(RoundRules(separation=3), number=7)
+    rounds.join(1, 0.0, answered=6)
+    rounds.join(2, 0.0, answered=3)
+    rounds.join(3, 0.0)
+    assert rounds.next_number(0.0) == 8 and rounds.invite(0.0) == [2, 3]
+    rounds.resume([3], [], 0.0)
+    end_now(rounds, 0.0)
+    assert rounds.invite(0.0) == [2]
+
+
 def test_an_answer_that_is_being_written_at_the_deadline_is_waited_for() -> None:
     rounds = start(1, 2, deadline_s=60)
     rounds.reserve(1, 1, 59.9)

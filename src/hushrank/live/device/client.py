@@ -131,6 +131,9 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
         return False
     if member.search is not None:
         member.search(ranker)
+    if must_rest(member, round):
+        member.transport.tell(f"round {round} is left out: the server asks again before the agreed rest is over.")
+        return False
     draft = await_draft(member, ranker, closes_in_s if waits else 0.0, waits=waits)
     if draft is None:
         return False
@@ -183,6 +186,19 @@ def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | No
         if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:
             return None
         rest_if_early(member, began, wait_s)
+
+
+def must_rest(member: Participant, round: int) -> bool:
+    """Whether this client has answered too short a time ago. Why it looks itself: its promise depends on it, and a
+    server may ask whom it likes."""
+    separation = member.learning.agreement.separation or 1
+    if separation == 1:
+        return False
+    newest = member.store.outbox.newest()
+    answered = [] if newest is None else [newest.round]
+    if (ledger := read_spending(member)) is not None:
+        answered += [entry.round for entry in ledger.entries if entry.round is not None]
+    return any(0 < abs(round - each) < separation for each in answered)
 
 
 def draw_delay(member: Participant, closes_in_s: float | None) -> float:

@@ -19,6 +19,7 @@ from hushrank.keys import hint_names
 from hushrank.live.device.store import Interactions
 from hushrank.live.wire.agreement import KEYS, Agreement
 from hushrank.live.wire.terms import price_of, total_epsilon_of
+from hushrank.privacy.banded import count_answers
 from hushrank.privacy.chain import LedgerError
 from hushrank.privacy.device_ledger import LIFETIME_EPSILON, Charge, compose_charges, read_device
 from hushrank.privacy.placement import Placement
@@ -109,7 +110,8 @@ def total_of(agreement: Agreement, price: Spend | None) -> float | None:
     """What all rounds cost at this price; None: nothing is promised, or there is no end."""
     if price is None or agreement.rounds is None or price == price_of(agreement):
         return total_epsilon_of(agreement)
-    return composed_epsilon([replace(price, times=price.times * agreement.rounds)], delta=agreement.delta)
+    answers = count_answers(agreement.rounds, agreement.separation or 1)
+    return composed_epsilon([replace(price, times=price.times * answers)], delta=agreement.delta)
 
 
 def check_cost(agreement: Agreement, consent: Consent, device: Path) -> None:
@@ -118,7 +120,8 @@ def check_cost(agreement: Agreement, consent: Consent, device: Path) -> None:
     if price is None or consent.epsilon is not None:
         return
     rounds, spent = agreement.rounds or 1, read_device(device)
-    every = Charge("", agreement.name, None, agreement.delta, replace(price, times=price.times * rounds))
+    answers = count_answers(rounds, agreement.separation or 1)
+    every = Charge("", agreement.name, None, agreement.delta, replace(price, times=price.times * answers))
     alone = total_of(agreement, price)
     total = compose_charges((*spent.charges, every)) if spent.charges or alone is None else alone
     if total > consent.cap:

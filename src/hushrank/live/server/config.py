@@ -142,5 +142,6 @@ def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
         pause_s=config.pause_s,
         asleep_after_s=config.asleep_after_s,
         rounds=agreement.rounds,
+        separation=agreement.separation or 1,
         least_deadline_s=config.least_deadline_s,
     )

@@ -111,7 +111,8 @@ class Coordinator:
         self.rounds = Rounds(self.rules, number, n_closed, history=history)
         for member in found.members:
             if not member.has_left:
-                self.rounds.join(member.id, seen.get(member.id, -np.inf))  # Why: asleep until it calls
+                when = seen.get(member.id, -np.inf)  # Why: asleep until it calls
+                self.rounds.join(member.id, when, answered=member.last_round)
         if found.rounds.is_open:
             self.rounds.resume(found.rounds.asked, found.rounds.answered, now)
 
@@ -326,8 +327,7 @@ class Coordinator:
 
     def _make_opening(self, now: float) -> store.Opening:
         """The next round, and whom it asks."""
-        number = self.rounds.number + 1
-        invited = self.rounds.invite(now)
+        number, invited = self.rounds.next_number(now), self.rounds.invite(now)
         return store.Opening(number, choose_cohort(self.agreement, invited, size=self.rules.cohort, round=number))
 
     def _begin(
@@ -381,7 +381,7 @@ class Coordinator:
 
     def _note_opening(self, opening: store.Opening) -> None:
         self._opened_at, self._digests = self._clock(), {}
-        self.rounds.open(opening.asked, self._opened_at)
+        self.rounds.open(opening.asked, self._opened_at, number=opening.number)
 
     # A past that is missing
 

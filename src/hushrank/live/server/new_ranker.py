@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.federation.state import OPTIMISER, part_of, with_owner
+from hushrank.federation.state import NOISE, OPTIMISER, part_of, with_owner
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.body_formats import body_of
 from hushrank.live.wire.terms import count_params, exchange_of, key_of, ranker_of, server_step_of
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
 from hushrank.types import Array, NamedArrays
+
+_NOTHING: NamedArrays = {}
 
 
 class Body(NamedTuple):
@@ -46,15 +48,18 @@ def next_ranker(
     agreement: Agreement, params: Array, state: NamedArrays, bodies: Sequence[Body], *, round: int
 ) -> tuple[Array, NamedArrays]:
     """The new parameters and the server's new memory from one round's messages, in the order of their clients."""
-    combined = combine_bodies(agreement, bodies, round=round).astype(params.dtype)
-    step, params = server_step_of(agreement)(part_of(state, OPTIMISER), params, combined)
-    return params, {**state, **with_owner(OPTIMISER, step)}
+    combined, remembered = combine_bodies(agreement, bodies, round=round, past=part_of(state, NOISE))
+    step, params = server_step_of(agreement)(part_of(state, OPTIMISER), params, combined.astype(params.dtype))
+    return params, {**state, **with_owner(OPTIMISER, step), **with_owner(NOISE, remembered)}
 
 
-def combine_bodies(agreement: Agreement, bodies: Sequence[Body], *, round: int) -> Array:
-    """[n_params] one update of all."""
-    exchange, key = exchange_of(agreement), stream(draws_of(agreement), Purpose.SERVER_NOISE, round)
+def combine_bodies(
+    agreement: Agreement, bodies: Sequence[Body], *, round: int, past: NamedArrays = _NOTHING
+) -> tuple[Array, NamedArrays]:
+    """[n_params] one update of all, and what is remembered of its noise; past: what was remembered of that before."""
+    exchange, draws, n_params = exchange_of(agreement), draws_of(agreement), count_params(agreement)
     format = body_of(agreement, exchange=exchange)
     messages = [format.decode(body.content, weight=body.weight) for body in bodies]
-    cohort = float(agreement.n_clients or 0)
-    return exchange.combine(messages, n_params=count_params(agreement), cohort=cohort, key=key)
+    noise, remembered = exchange.protection.draw_in_turn(n_params, key=draws, round=round, past=past)
+    key, cohort = stream(draws, Purpose.SERVER_NOISE, round), float(agreement.n_clients or 0)
+    return exchange.combine(messages, n_params=n_params, cohort=cohort, key=key, noise=noise), remembered

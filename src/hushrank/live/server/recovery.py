@@ -30,5 +30,6 @@ def give_up_missing(directory: Path) -> str:
     engine = store.open_store(directory / store.FILE, lock=lock_federation(directory))
     with engine.begin() as connection:
         missing = skip_missing(connection)
+        store.forget_noise(connection)
     engine.dispose()
     return f"{directory}: the missing rounds are given up; the next one is {missing + 1}."

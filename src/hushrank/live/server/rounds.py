@@ -44,12 +44,13 @@ class RoundRules:
     pause_s: float = 0.0  # between two rounds
     asleep_after_s: float = 120.0  # a client that has not called for so long is not asked
     rounds: int | None = None  # closed ones, after which the federation is finished
+    separation: int = 1  # rounds from one that asks a client to the next that does, at least
     least_deadline_s: float = 5.0  # that a round stays open where everybody answers fast; deadline_s if that is less
 
     def __post_init__(self) -> None:
         if self.quorum < 0:
             raise ValueError(f"quorum is {self.quorum}, must be at least 0.")
-        for key in ("min_clients", "cohort", "rounds"):
+        for key in ("min_clients", "cohort", "rounds", "separation"):
             if (count := getattr(self, key)) is not None and count < 1:
                 raise ValueError(f"{key} is {count}, must be at least 1.")
         if self.cohort is not None and self.cohort < self.quorum:
@@ -84,6 +85,7 @@ class Rounds:
     pending: set[int] = field(default_factory=set)  # whose answers are on their way to the disk
     answered: set[int] = field(default_factory=set)  # whose answers are on the disk
     history: AnswerHistory = field(default_factory=AnswerHistory)
+    last_asked: dict[int, int] = field(default_factory=dict)  # {client: round}, where clients rest
 
     def __post_init__(self) -> None:
         if self.rules.rounds is not None and self.n_closed >= self.rules.rounds:
@@ -99,9 +101,11 @@ class Rounds:
         """Whether the newest round has ended, or none was ever opened."""
         return self.state in (RoundState.idle, RoundState.finished)
 
-    def join(self, client: int, now: float) -> None:
-        """Enrolled. A round that is open goes on without it."""
+    def join(self, client: int, now: float, *, answered: int | None = None) -> None:
+        """Enrolled. A round that is open goes on without it. answered: the round in which it last did."""
         self.members[client] = now
+        if answered is not None and self.rules.separation > 1:
+            self.last_asked[client] = answered
 
     def leave(self, client: int) -> None:
         """The open round waits for it no longer; what it has answered counts."""
@@ -119,9 +123,23 @@ class Rounds:
         limit = now - self.rules.asleep_after_s
         return sorted(client for client, seen in self.members.items() if seen >= limit)
 
+    def next_number(self, now: float) -> int:
+        """Of the round that may open next: the first in which enough of those who are awake have rested."""
+        if self.rules.separation == 1:
+            return self.number + 1
+        enough = min(self.rules.fewest, self.rules.cohort or self.rules.fewest)
+        rested = sorted(self._rested_from(client) for client in self.candidates(now))
+        return max(self.number + 1, *rested[:enough][-1:])
+
+    def _rested_from(self, client: int) -> int:
+        """The first round that may ask it."""
+        return self.last_asked.get(client, -self.rules.separation) + self.rules.separation
+
     def invite(self, now: float) -> list[int]:
-        """Whom the next round may ask, in order: who is awake; silent clients now and then, or if it takes them."""
-        awake = self.candidates(now)
+        """Whom the next round may ask, in order: who is awake and has rested; silent clients now and then, or if it
+        takes them."""
+        number = self.next_number(now)
+        awake = [client for client in self.candidates(now) if self._rested_from(client) <= number]
         usual = self.history.without_silent(awake)
         is_for_all = self._is_next_patient() or (self.number + 1) % ASKED_EVERY == 0
         is_enough = len(usual) >= max(self.rules.fewest, self.rules.cohort or 1)
@@ -135,14 +153,15 @@ class Rounds:
         is_last = outcome is Outcome.closed and self.n_closed + 1 == self.rules.rounds
         return not is_last and self._pause_after() == 0 and len(self.candidates(now)) >= self.rules.fewest
 
-    def open(self, asked: Collection[int], now: float) -> int:
-        """The number of the new round, which asks these clients."""
+    def open(self, asked: Collection[int], now: float, *, number: int | None = None) -> int:
+        """The number of the new round, which asks these clients; number: as `next_number` said before."""
         if self.state is not RoundState.idle:
             raise ValueError(f"a round cannot open while the newest one is {self.state}.")
         if len(set(asked)) < max(self.rules.quorum, 1):
             raise ValueError(f"{len(set(asked))} clients are asked, must be at least one and the quorum.")
         is_patient, is_lost = self._is_next_patient(), self._is_lost()
-        self.number += 1
+        self.number = max(self.number + 1, number or 0)
+        self._note_asked(asked)
         self.asked, self.waiting = set(asked), set(asked) & self.members.keys()
         self.excused = set() if is_lost else self.asked - self.history.without_silent(self.asked)
         if is_patient:
@@ -168,10 +187,15 @@ class Rounds:
 
     def resume(self, asked: Collection[int], answered: Collection[int], now: float) -> None:
         """The newest round was found open on the disk: it goes on, with its whole time, and waits for all."""
+        self._note_asked(asked)
         self.asked, self.answered, self.pending, self.excused = set(asked), set(answered), set(), set()
         self.waiting = (self.asked & self.members.keys()) - self.answered
         self.state = RoundState.collecting if self.answered else RoundState.open
         self.opened_at, self.closes_at = now, now + self.rules.deadline_s
+
+    def _note_asked(self, asked: Collection[int]) -> None:
+        if self.rules.separation > 1:
+            self.last_asked.update(dict.fromkeys(asked, self.number))
 
     def reserve(self, client: int, round: int, now: float) -> None:
         """Take an answer that is good in itself, until it is on the disk; or refuse it."""

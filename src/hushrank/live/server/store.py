@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.federation.state import NOISE, replace_owner
 from hushrank.live.server.arrays import pack_arrays, unpack_arrays
 from hushrank.live.server.new_ranker import Body
 from hushrank.live.server.schema import (
@@ -253,6 +254,17 @@ def read_ranker(connection: sa.Connection) -> tuple[Array, NamedArrays]:
     """The newest parameters and the optimiser's state."""
     row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
     return np.frombuffer(row.params, "<f4"), unpack_arrays(row.state)
+
+
+def forget_noise(connection: sa.Connection) -> None:
+    """Later rounds take back none of the noise up to now.
+
+    Why: an older copy of the file does not know all noise that was published, and taking the same back twice, each time
+    with other fresh noise, would tell more than either.
+    """
+    row = connection.execute(sa.select(RANKERS).order_by(RANKERS.c.round.desc()).limit(1)).one()
+    state = replace_owner(unpack_arrays(row.state), NOISE, {})
+    connection.execute(sa.update(RANKERS).where(RANKERS.c.round == row.round).values(state=pack_arrays(state)))
 
 
 def read_first_ranker(connection: sa.Connection) -> Array:

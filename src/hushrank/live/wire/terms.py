@@ -8,6 +8,7 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.live.wire.agreement import Agreement
+from hushrank.privacy.banded import count_answers
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure
@@ -64,6 +65,7 @@ def exposure_of(agreement: Agreement) -> Exposure:
         rounds=agreement.rounds,
         delta=agreement.delta,
         adjacency=agreement.adjacency or Adjacency.zero_out,
+        separation=agreement.separation or 1,
     )
 
 
@@ -87,11 +89,12 @@ def relation_of(agreement: Agreement) -> Adjacency:
 
 
 def total_epsilon_of(agreement: Agreement) -> float | None:
-    """What all rounds together cost a client that answers in each; None: nothing is promised."""
+    """What all rounds together cost a client that answers whenever it may; None: nothing is promised."""
     price = price_of(agreement)
     if price is None or agreement.rounds is None:
         return None
-    return composed_epsilon([replace(price, times=price.times * agreement.rounds)], delta=agreement.delta)
+    answers = count_answers(agreement.rounds, agreement.separation or 1)
+    return composed_epsilon([replace(price, times=price.times * answers)], delta=agreement.delta)
 
 
 def guarantee_of(agreement: Agreement) -> str:
