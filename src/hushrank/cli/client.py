@@ -171,17 +171,20 @@ def _report(report: Report, *, as_json: bool) -> None:
         return
     what = f"sent {report.n_bytes} bytes" if report.reason is None else f"not counted ({report.reason})"
     unpromised = f"; {SEEDED}" if report.guarantee == SEEDED else ""
-    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more"
+    device = "" if report.device_spent is None else f"; this device, in all federations: {report.device_spent:.4g}"
+    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more{device}"
     _tell(f"round {report.round}: learnt from {report.n_lists} searches, {what}{privacy}")
 
 
 def _account_of(report: Report) -> Json:
     """An epsilon never without its relation and against whom it counts."""
     if report.ledger is None:
-        return {"epsilon_spent": None, "adjacency": None, "against": None, "guarantee": report.guarantee}
+        nothing = dict.fromkeys(("epsilon_spent", "device_epsilon_spent", "adjacency", "against"))
+        return {**nothing, "guarantee": report.guarantee}
     budget = report.ledger.budget
     whom = {"adjacency": str(budget.adjacency), "against": budget.price.against}
-    return {"epsilon_spent": report.ledger.epsilon_spent, **whom, "guarantee": report.guarantee}
+    spent = {"epsilon_spent": report.ledger.epsilon_spent, "device_epsilon_spent": report.device_spent}
+    return {**spent, **whom, "guarantee": report.guarantee}
 
 
 def _show(seen: RoundSeen, *, as_json: bool) -> None:

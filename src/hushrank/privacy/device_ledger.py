@@ -35,6 +35,7 @@ from hushrank.privacy.ledger import BudgetSpentError
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
 FORMAT = 1
+_BEGINNING = b'{"device":'
 FILE, PLACE = "device.jsonl", "HUSHRANK_DEVICE"
 LIFETIME_EPSILON = 8.0  # that a device spends unless its owner says otherwise; docs/live_client.md says why 8
 
@@ -93,6 +94,30 @@ def read_device(path: Path) -> DeviceLedger:
             return _verify(file.read(), path)
     except FileNotFoundError:
         return DeviceLedger()
+
+
+def is_device(path: Path) -> bool:
+    """Whether a file is, or begins like, a device's ledger."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+def describe_device(ledger: DeviceLedger) -> dict[str, Any]:
+    """As JSON: what was spent, and by which homes."""
+    known = ledger.charges
+    return {
+        "epsilon_spent": ledger.epsilon_spent,
+        "delta": min((charge.delta for charge in known if charge.delta is not None), default=None),
+        "holds": "of all that this account's homes have ever answered, in all federations",
+        "entries": len(known),
+        "homes": len({charge.home for charge in known}),
+        "federations": len({charge.federation for charge in known}),
+        "chain": "intact, last line cut off and counted as spent"
+        if ledger.chain and ledger.chain.is_torn
+        else "intact",
+        "head": None if ledger.chain is None else ledger.chain.head.hash,
+        "rounds": [asdict(charge) for charge in known],
+    }
 
 
 def check_cap(ledger: DeviceLedger, charges: Sequence[Charge], *, cap: float) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hushrank.live.device.account import AnswerAccount, check_account, count_missing, reserve_answer
+from hushrank.live.device.account import AnswerAccount, check_account, count_missing, read_device_spent, reserve_answer
 from hushrank.live.device.heads import Heads
 from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, explain_version, leave_federation
@@ -70,6 +70,7 @@ class Report:
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
     guarantee: str  # of the answer, in words
+    device_spent: float | None = None  # epsilon of the whole device, in all federations, after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +249,9 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
             member.store.outbox.refuse(answer.round, reason, frees=error.reason in _FREEING)
     if reason is None:
         member.store.outbox.confirm(answer.round)
-    ledger = read_spending(member)
-    state = SENT if reason is None else REFUSED
-    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee))
+    state, ledger = SENT if reason is None else REFUSED, read_spending(member)
+    spent = None if member.account is None else read_device_spent(member.account)
+    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee, spent))
     return reason is None
 
 
