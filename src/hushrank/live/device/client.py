@@ -180,8 +180,8 @@ def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | No
         draft = member.learning.draft(member.store, ranker, is_last_call=left_s <= 0)
         if not waits or (draft is not None and time.monotonic() >= leaves_at):
             return draft
-        if draft is not None and (left_s := leaves_at - time.monotonic()) < 1:
-            member.transport.stop.wait(left_s)
+        if draft is not None and (left_s := math.floor(leaves_at - time.monotonic())) < 1:
+            member.transport.stop.wait(leaves_at - time.monotonic())
             continue
         began, wait_s = time.monotonic(), LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
         if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:
