@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -157,6 +159,38 @@ def test_an_older_home_charges_the_device_for_what_it_spent_before(tmp_path: Pat
     find_device().unlink()  # as before there was one
     answer(federation, home)
     assert [charge.round for charge in read_device(find_device()).charges] == [1, 2, 3]
+
+
+def test_a_home_that_joined_before_there_was_a_cap_asks_its_owner_instead_of_leaving(tmp_path: Path) -> None:
+    federation, home = endless(ScriptedFederation(SOUND)), tmp_path / "home"
+    answer(federation, home, 5)
+    with Interactions(home / STORE) as store, store._database.transaction() as run:
+        for table in ("heads", "identity", "consent"):
+            run(f"DELETE FROM {table}")
+    others = [Charge("elsewhere", "f", n, 1e-5, Spend("gaussian", 0.5)) for n in range(12)]
+    charge_device(find_device(), others, cap=None)
+    with pytest.raises(ValueError, match=r"of 8 was spent .* To go on, type --epsilon X"):
+        answer(federation, home)
+    with Interactions(home / STORE) as store:
+        assert store.membership().state == "member"  # type: ignore[union-attr]
+    assert answer(federation, home, epsilon=30.0) is Ending.enough
+    assert read_ledger(home / LEDGER).budget.epsilon == pytest.approx(7.0, rel=1e-3)  # the home's own stays
+
+
+CHARGER = """
+import sys
+from hushrank.privacy.device_ledger import Charge, charge_device, find_device
+from hushrank.privacy.renyi import Spend
+for round in range(25):
+    charge_device(find_device(), [Charge(sys.argv[1], "f", round, 1e-5, Spend("gaussian", 0.1))], cap=100.0)
+"""
+
+
+def test_homes_at_work_at_once_lose_no_charge() -> None:
+    working = [subprocess.Popen([sys.executable, "-c", CHARGER, name]) for name in ("a", "b", "c")]
+    assert [process.wait(timeout=120) for process in working] == [0, 0, 0]
+    found = read_device(find_device())
+    assert len(found.charges) == 75 and {found.count(name) for name in ("a", "b", "c")} == {25}
 
 
 class DiedError(Exception):

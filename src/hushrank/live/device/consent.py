@@ -21,7 +21,8 @@ from hushrank.live.wire.agreement import KEYS, Agreement
 from hushrank.live.wire.terms import price_of, total_epsilon_of
 from hushrank.privacy.banded import count_answers
 from hushrank.privacy.chain import LedgerError
-from hushrank.privacy.device_ledger import LIFETIME_EPSILON, Charge, compose_charges, read_device
+from hushrank.privacy.device_ledger import LIFETIME_EPSILON, Charge, check_cap, compose_charges, read_device
+from hushrank.privacy.ledger import BudgetSpentError
 from hushrank.privacy.placement import Placement
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
@@ -131,6 +132,17 @@ def check_cost(agreement: Agreement, consent: Consent, device: Path) -> None:
             f"spends at most {consent.cap:g} in all its federations unless its owner says otherwise. Nothing was sent. "
             "--epsilon X joins and stops at X: it counts all that this device has ever spent."
         )
+
+
+def check_room(agreement: Agreement, device: Path, *, cap: float) -> None:
+    """Refuse to go on where the cap covers no answer more. Why not as ever, by leaving: the owner was never asked."""
+    price = price_for(agreement)
+    if price is None:
+        return
+    try:
+        check_cap(read_device(device), [Charge("", agreement.name, None, agreement.delta, price)], cap=cap)
+    except BudgetSpentError as error:
+        raise ValueError(f"{error} To go on, type --epsilon X, the most that this device may ever spend.") from error
 
 
 def check_requirement(agreement: Agreement, requirement: str, *, price: Spend | None) -> None:

@@ -39,7 +39,7 @@ class AgreementChangedError(ValueError):
 def hold_home(home: Path, *, is_durable: bool = True) -> Iterator[Interactions]:
     """The store of a home in which no other client works meanwhile. Who fails before joining leaves nothing new."""
     new = list_missing(home / STORE, home / LOCK, home)
-    refusal = f"another client is at work in {home}. Stop it, or name another directory."
+    refusal = f"another client is at work in {home}. Stop it first."
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock_directory(home, refusal=refusal):
         keeps = (home / STORE).exists()

@@ -15,6 +15,7 @@ from hushrank.live.device.consent import (
     check_consent,
     check_cost,
     check_requirements,
+    check_room,
     keep_consent,
     price_for,
     recall_consent,
@@ -106,12 +107,15 @@ def make_member(
     """This device as a client, its ledgers open."""
     assert transport.credential is not None
     price, purse = price_for(agreement), Purse(find_device(), consent.cap)
+    is_older = store.budget() is not None and store.consent() is None  # joined before devices had a cap
     # Why not where there is another: a home's budget stays, and what is typed now is the device's
     epsilon = device.epsilon if store.budget() in (None, device.epsilon) else None
     terms: Any = {"epsilon": epsilon, "price": price, "purse": purse}
     if device.rebuilds_ledger:
         listeners.tell(rebuild_ledger(store, transport, agreement, **terms))
     account = open_account(store, agreement, transport.credential, **terms)
+    if account is not None and is_older:
+        check_room(agreement, purse.device, cap=purse.cap)
     return Participant(
         store,
         transport,

@@ -59,6 +59,7 @@ class Interactions:
         """`is_durable` False: what a power cut loses is the last moments (for pretend people; kill -9 loses none)."""
         self._database = Database(path, is_durable=is_durable)
         self.path, self.outbox = path, Outbox(self._database)
+        self._is_durable = is_durable
         self._has_remains = True  # Why: the last process may have ended before its log was empty
 
     def __enter__(self) -> Interactions:
@@ -160,7 +161,7 @@ class Interactions:
                 run(f"UPDATE impressions SET {blank} {is_old}", (round,))
             empty = ", ".join(f"{name} = x''" for name in PERSONAL)
             n_forgotten = int(run(f"UPDATE impressions SET {empty} {is_old}", (round,)).rowcount)
-        if n_forgotten or self._has_remains:
+        if self._is_durable and (n_forgotten or self._has_remains):  # Why: pretend people have nothing to hide
             self._has_remains = not self._database.purge()
         return n_forgotten
 
