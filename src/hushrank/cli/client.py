@@ -171,9 +171,16 @@ def _report(report: Report, *, as_json: bool) -> None:
         return
     what = f"sent {report.n_bytes} bytes" if report.reason is None else f"not counted ({report.reason})"
     unpromised = f"; {SEEDED}" if report.guarantee == SEEDED else ""
-    device = "" if report.device_spent is None else f"; this device, in all federations: {report.device_spent:.4g}"
-    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more{device}"
+    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more{_describe_device(report)}"
     _tell(f"round {report.round}: learnt from {report.n_lists} searches, {what}{privacy}")
+
+
+def _describe_device(report: Report) -> str:
+    if report.device is None:
+        return ""
+    return (
+        f"; this device, in all federations: epsilon {report.device.epsilon_spent:.4g}, against {report.device.against}"
+    )
 
 
 def _account_of(report: Report) -> Json:
@@ -183,7 +190,8 @@ def _account_of(report: Report) -> Json:
         return {**nothing, "guarantee": report.guarantee}
     budget = report.ledger.budget
     whom = {"adjacency": str(budget.adjacency), "against": budget.price.against}
-    spent = {"epsilon_spent": report.ledger.epsilon_spent, "device_epsilon_spent": report.device_spent}
+    device = None if report.device is None else report.device.epsilon_spent
+    spent = {"epsilon_spent": report.ledger.epsilon_spent, "device_epsilon_spent": device}
     return {**spent, **whom, "guarantee": report.guarantee}
 
 

@@ -32,7 +32,7 @@ from hushrank.privacy.chain import (
     write_at,
 )
 from hushrank.privacy.ledger import BudgetSpentError
-from hushrank.privacy.renyi import Spend, composed_epsilon
+from hushrank.privacy.renyi import EVERYBODY, READERS, Spend, composed_epsilon
 
 FORMAT = 1
 _BEGINNING = b'{"device":'
@@ -65,6 +65,11 @@ class DeviceLedger:
     @property
     def epsilon_spent(self) -> float:
         return compose_charges(self.charges)
+
+    @property
+    def against(self) -> str:
+        """Whom the sum counts against: those against whom every part of it does."""
+        return READERS if any(charge.spend.against == READERS for charge in self.charges) else EVERYBODY
 
 
 def compose_charges(charges: Iterable[Charge]) -> float:
@@ -108,7 +113,7 @@ def describe_device(ledger: DeviceLedger) -> dict[str, Any]:
     return {
         "epsilon_spent": ledger.epsilon_spent,
         "delta": min((charge.delta for charge in known if charge.delta is not None), default=None),
-        "holds": "of all that this account's homes have ever answered, in all federations",
+        "holds": f"against {ledger.against}, for all that this account's homes have ever answered",
         "entries": len(known),
         "homes": len({charge.home for charge in known}),
         "federations": len({charge.federation for charge in known}),

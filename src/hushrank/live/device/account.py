@@ -243,12 +243,6 @@ def _explain_loss(what: str, store: Interactions) -> LedgerError:
     )
 
 
-def read_device_spent(account: AnswerAccount) -> float | None:
-    """Epsilon of this whole device, in all federations; None: pretend people, who have none."""
-    device = account.read_device()
-    return None if device is None else device.epsilon_spent
-
-
 def describe_spending(ledger: Ledger) -> str:
     """`epsilon 0.31 of 8 spent at delta 1e-05 (zero-out, against readers of rankers, not the server)`"""
     delta = "" if ledger.budget.delta is None else f" at delta {ledger.budget.delta:g}"

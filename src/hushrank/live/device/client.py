@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hushrank.live.device.account import AnswerAccount, check_account, count_missing, read_device_spent, reserve_answer
+from hushrank.live.device.account import AnswerAccount, check_account, count_missing, reserve_answer
 from hushrank.live.device.heads import Heads
 from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, explain_version, leave_federation
@@ -37,6 +37,7 @@ from hushrank.live.wire.protocol import (
     update_path,
 )
 from hushrank.live.wire.refusals import Reason, RefusedError
+from hushrank.privacy.device_ledger import DeviceLedger
 from hushrank.privacy.ledger import BudgetSpentError, Ledger, read_ledger
 from hushrank.streams import ENTROPY, Purpose, draw_uniform, stream
 from hushrank.types import Array
@@ -70,7 +71,7 @@ class Report:
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
     guarantee: str  # of the answer, in words
-    device_spent: float | None = None  # epsilon of the whole device, in all federations, after it
+    device: DeviceLedger | None = None  # of the whole device, in all federations, after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,7 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
     if reason is None:
         member.store.outbox.confirm(answer.round)
     state, ledger = SENT if reason is None else REFUSED, read_spending(member)
-    spent = None if member.account is None else read_device_spent(member.account)
+    spent = None if member.account is None else member.account.read_device()
     member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee, spent))
     return reason is None
 
