@@ -109,8 +109,8 @@ def test_it_says_what_it_did_and_what_it_spent(tmp_path: Path) -> None:
         assert "what protects you: differential privacy of one client" in done.stderr
         assert "round 1: learnt from 0 searches, sent 12 bytes; epsilon" in done.stderr
         spent = "spent at delta 1e-05 (zero-out, against readers of rankers, not the server), enough for 2 more"
-        device = f"this device, in all federations: epsilon {composed_epsilon([Spend('gaussian', 0.5)], delta=1e-5):.4g}"
-        assert f"{spent}; {device}, against readers of rankers, not the server" in done.stderr
+        epsilon = f"{composed_epsilon([Spend('gaussian', 0.5)], delta=1e-5):.4g}, against readers of rankers"
+        assert f"{spent}; this device, in all federations: epsilon {epsilon}, not the server" in done.stderr
         assert done.stdout == ""
         again = run_client("--home", home, "--json", cwd=tmp_path)  # where it joined, and without a token
         assert again.returncode == 0 and "ended: the federation is finished" in again.stderr
