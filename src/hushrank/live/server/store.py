@@ -46,6 +46,7 @@ from hushrank.privacy.renyi import Spend
 from hushrank.types import Array, NamedArrays
 
 FILE = "federation.sqlite"
+NO_TOKEN = "this token cannot be used: ask the operator for another one."
 _DIGESTS_KEPT = 100  # Why: rounds in which an answer whose acknowledgement was lost is still known when it comes again
 
 
@@ -193,7 +194,7 @@ def enrol_client(connection: sa.Connection, token: bytes, credential: bytes, *, 
     if found is None and member is not None and not member.has_left:
         return member
     if found is None or found.expires_at <= now or member is not None:
-        raise RefusedError(Reason.token, "this token cannot be used: ask the operator for another one.")
+        raise RefusedError(Reason.token, NO_TOKEN)
     values = {"credential_hash": credential, "enrolled_at": now, "accepted": 0}
     made = connection.execute(sa.insert(CLIENTS).values(values)).inserted_primary_key
     connection.execute(sa.delete(TOKENS).where(TOKENS.c.hash == token))
