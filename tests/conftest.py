@@ -41,3 +41,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("randomised")
+
+
+@pytest.fixture(autouse=True)
+def own_device(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's device keeps its ledger, in this process and in those it starts."""
+    place = tmp_path_factory.mktemp("device")
+    monkeypatch.setenv("HUSHRANK_DEVICE", str(place))
+    return place
+
+
+@pytest.fixture(autouse=True)
+def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of tests do not wait for a random moment of a round, unless a test says so."""
+    if Path(__file__).parent / "live" in request.path.parents:
+        monkeypatch.setattr("hushrank.live.device.service.SPREAD", 0.0)

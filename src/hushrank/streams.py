@@ -13,8 +13,12 @@ Shapes: a key is [2] or, batched, [..., 2], always uint32.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import itertools
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
@@ -63,7 +67,40 @@ class Entropy:
 
     def draw(self, shape: tuple[int, ...]) -> Array:
         """uint32"""
-        return np.frombuffer(os.urandom(4 * math.prod(shape)), dtype=np.uint32).reshape(shape)
+        return np.frombuffer(self.reader()(4 * math.prod(shape)), dtype="<u4").astype(np.uint32).reshape(shape)
+
+    def reader(self) -> Callable[[int], bytes]:
+        """Gives so many random bytes, others at each call."""
+        return os.urandom
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEntropy(Entropy):
+    """Entropy that its owner can draw again: SHAKE256 under a secret of 256 random bits, names folded in by HMAC.
+
+    To whoever lacks the secret its bytes are like the operating system's, as long as SHA-2 and SHA-3 stand: what is
+    hidden behind them is hidden from anybody who can compute only so much. Two keys that differ in a name are as good
+    as independent. Why not threefry: it is no cipher, and its keys have 64 bits.
+    """
+
+    secret: bytes = b""
+
+    def fold_in(self, names: Array) -> Array:
+        whole = np.asarray(names, dtype=np.uint64)
+        shape = np.broadcast_shapes(self.shape[:-1], whole.shape)
+        said = repr(whole.shape).encode() + whole.astype("<u8").tobytes()
+        return cast("Array", KeyedEntropy((*shape, 2), self._derive(b"names", said)))
+
+    def bind(self, content: bytes) -> Array:
+        """The key of one content: for another one, every draw is another."""
+        return cast("Array", KeyedEntropy(self.shape, self._derive(b"content", content)))
+
+    def reader(self) -> Callable[[int], bytes]:
+        blocks = itertools.count()
+        return lambda n: hashlib.shake_256(self.secret + next(blocks).to_bytes(8, "little")).digest(n)
+
+    def _derive(self, purpose: bytes, said: bytes) -> bytes:
+        return hmac.digest(self.secret, purpose + b"\0" + said, "sha256")
 
 
 ENTROPY = cast("Array", Entropy())  # Why: whatever takes a key takes it

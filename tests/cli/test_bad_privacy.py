@@ -118,7 +118,7 @@ def make_ledger(path: Path, rounds: int) -> Path:
         (lambda lines: [line.replace(b'"ratio":0.0', b'"ratio":0.00') for line in lines], "its hash does not fit"),
         (lambda lines: lines[:2] + lines[3:], "line 3: it does not follow the line before"),
         (lambda lines: [lines[0], lines[2], lines[1], lines[3]], "line 2: it does not follow the line before"),
-        (lambda lines: lines[:-2], "the server accepted 3 updates of this client: the file was rolled back"),
+        (lambda lines: lines[:-2], "the server has seen 3 updates of this client: the file was rolled back"),
         (lambda lines: [b"{}\n", *lines], "line 1: this is no line of a ledger"),
     ],
     ids=["a round edited", "a price edited", "a line cut out", "lines swapped", "rolled back", "something else"],

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushrank.cli.privacy import app
+from hushrank.privacy.device_ledger import Charge, charge_device, find_device
 from hushrank.privacy.ledger import Budget, open_ledger, reserve_round
 from hushrank.privacy.renyi import Spend
 
@@ -110,8 +111,19 @@ def test_a_ledger_shows_what_was_spent_and_that_its_chain_is_intact(ledger_file:
     assert "federation\tlibrary search" in output("ledger", str(ledger_file))
 
 
+def test_the_ledger_of_the_device_is_shown_without_a_file_or_with_its_own(own_device: Path) -> None:
+    assert answer("ledger")["entries"] == 0 and answer("ledger")["epsilon_spent"] == 0
+    spend = Spend("gaussian", 1 / 30)
+    charge_device(find_device(), [Charge("h", "f", 1, 1e-5, spend), Charge("i", "g", 1, 1e-6, spend)], cap=None)
+    found = answer("ledger")
+    assert found == answer("ledger", str(own_device / "device.jsonl"))
+    assert (found["entries"], found["homes"], found["federations"], found["delta"]) == (2, 2, 2, 1e-6)
+    with pytest.raises(ValueError, match="--accepted is for the ledger of one client"):
+        output("ledger", "--accepted", "1")
+
+
 def test_a_broken_or_rolled_back_ledger_is_one_line_and_an_error(ledger_file: Path) -> None:
-    with pytest.raises(ValueError, match="the server accepted 4 updates of this client: the file was rolled back"):
+    with pytest.raises(ValueError, match="the server has seen 4 updates of this client: the file was rolled back"):
         output("ledger", str(ledger_file), "--accepted", "4")
     ledger_file.write_bytes(ledger_file.read_bytes().replace(b'"round":1', b'"round":5'))
     with pytest.raises(ValueError, match="line 3: its hash does not fit"):

@@ -157,7 +157,7 @@ def test_a_client_passes_over_what_only_a_newer_server_says(tmp_path: Path) -> N
         make_agreement("library", n_features=2, privacy="paper", epsilon=4.5, n_clients=1, rounds=3)
     )
     with scripted(federation) as (url, requests):
-        device = Device(tmp_path, url, token="t" * 43)
+        device = Device(tmp_path, url, token="t" * 43, epsilon=20.0)
         assert serve_device(device, Listeners(), Stop()) is Ending.finished
     assert {urlsplit(request.path).path for request in requests} > {
         "/v1/federation",

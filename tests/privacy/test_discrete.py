@@ -181,7 +181,7 @@ def test_a_live_mechanism_asks_the_exact_samplers(
     kind: type[SoundGaussian | SoundLaplace], placement: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With bytes that are always the same a live draw is the exact sampler's, number by number."""
-    monkeypatch.setattr("hushrank.privacy.draws.Coins", lambda: coins_of(6))
+    monkeypatch.setattr("hushrank.privacy.draws.Coins", lambda _: coins_of(6))
     mechanism, coins = kind(0.1, 3.0, *placement), coins_of(6)
     draw = mechanism.client_noise if placement else mechanism.server_noise
     if isinstance(mechanism, SoundGaussian):

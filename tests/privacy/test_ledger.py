@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import pick_seed
 
+from hushrank.privacy.chain import LedgerError
 from hushrank.privacy.ledger import (
     Budget,
     BudgetSpentError,
     Entry,
-    LedgerError,
     compare_length,
     count_rounds_left,
     describe_ledger,
@@ -223,7 +223,7 @@ def test_a_rolled_back_file_is_noticed_by_the_servers_count(path: Path) -> None:
     compare_length(read_ledger(path), 3)
     compare_length(read_ledger(path), 1)  # reserved, but never arrived
     path.write_bytes(older)
-    with pytest.raises(LedgerError, match=r"has 2 entries, but the server accepted 3 updates .* was rolled back"):
+    with pytest.raises(LedgerError, match=r"has 2 entries, but the server has seen 3 updates .* was rolled back"):
         compare_length(read_ledger(path), 3)
 
 

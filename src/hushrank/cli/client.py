@@ -46,8 +46,25 @@ def run(
     ] = None,
     token: Annotated[str | None, typer.Option(help="To join with, once; from whoever runs the server.")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="The most privacy to spend; default what the agreed rounds cost.")
+        float | None,
+        typer.Option(help="The most privacy that this device may spend, in all federations together; default 8."),
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Join only if agreed, such as privacy=sound, epsilon<=4; remembered."),
+    ] = None,
+    seeded: Annotated[
+        bool, typer.Option("--seeded", help="Join even a simulation with a seed, where nothing is private.")
+    ] = False,
+    noise_shares: Annotated[
+        bool, typer.Option("--noise-shares", help="Join even if clients add the noise, at the price of one message.")
+    ] = False,
+    spread: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.5, help="Part of a round's time within which an answer leaves at random; 0: at once."
+        ),
+    ] = 0.25,
     ca: Ca = None,
     once: Annotated[bool, typer.Option("--once", help="Answer what is asked now and end: for a timer.")] = False,
     simulate: Annotated[
@@ -77,11 +94,15 @@ def run(
 
     if simulate is None and (users, first, seed) != (1, 0, None):
         raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
-    if simulate is not None and (token is not None or once):
-        raise ValueError("--token and --once are for one device; pretend people have --tokens FILE and --rounds.")
+    if simulate is not None and (token is not None or once or require or seeded or noise_shares):
+        raise ValueError(
+            "--token, --once, --require, --seeded and --noise-shares are for one device; pretend people have --tokens "
+            "FILE and --rounds."
+        )
     with stopping() as stop:
         if simulate is None:
-            device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger)
+            accepted = (tuple(require or ()), seeded, noise_shares, spread)
+            device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger, *accepted)
             ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
@@ -150,17 +171,28 @@ def _report(report: Report, *, as_json: bool) -> None:
         return
     what = f"sent {report.n_bytes} bytes" if report.reason is None else f"not counted ({report.reason})"
     unpromised = f"; {SEEDED}" if report.guarantee == SEEDED else ""
-    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more"
+    privacy = unpromised if spent is None else f"; {spent}, enough for {left} more{_describe_device(report)}"
     _tell(f"round {report.round}: learnt from {report.n_lists} searches, {what}{privacy}")
+
+
+def _describe_device(report: Report) -> str:
+    if report.device is None:
+        return ""
+    return (
+        f"; this device, in all federations: epsilon {report.device.epsilon_spent:.4g}, against {report.device.against}"
+    )
 
 
 def _account_of(report: Report) -> Json:
     """An epsilon never without its relation and against whom it counts."""
     if report.ledger is None:
-        return {"epsilon_spent": None, "adjacency": None, "against": None, "guarantee": report.guarantee}
+        nothing = dict.fromkeys(("epsilon_spent", "device_epsilon_spent", "adjacency", "against"))
+        return {**nothing, "guarantee": report.guarantee}
     budget = report.ledger.budget
     whom = {"adjacency": str(budget.adjacency), "against": budget.price.against}
-    return {"epsilon_spent": report.ledger.epsilon_spent, **whom, "guarantee": report.guarantee}
+    device = None if report.device is None else report.device.epsilon_spent
+    spent = {"epsilon_spent": report.ledger.epsilon_spent, "device_epsilon_spent": device}
+    return {**spent, **whom, "guarantee": report.guarantee}
 
 
 def _show(seen: RoundSeen, *, as_json: bool) -> None:

@@ -155,23 +155,29 @@ def _explain_rewards(
 
 @app.command()
 def ledger(
-    file: Annotated[Path, typer.Argument(help="A client's ledger.")],
+    file: Annotated[Path | None, typer.Argument(help="A client's ledger; default that of this whole device.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Only say whether the chain of hashes is intact.")] = False,
     accepted: Annotated[
         int | None, typer.Option(help="Updates that the server accepted: a rolled-back file is noticed.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a client has spent in a federation.
+    """Show what a client has spent in a federation, or this whole device in all of them.
 
     Every line is verified first; a broken chain is an error that names its place.
     """
+    from hushrank.privacy.device_ledger import describe_device, find_device, is_device, read_device
     from hushrank.privacy.ledger import compare_length, describe_ledger, read_ledger
 
-    read = read_ledger(file)
-    if accepted is not None:
-        compare_length(read, accepted)
-    found = describe_ledger(read)
+    if file is None or is_device(file):
+        if accepted is not None:
+            raise ValueError("--accepted is for the ledger of one client: name its file.")
+        found = describe_device(read_device(file or find_device()))
+    else:
+        read = read_ledger(file)
+        if accepted is not None:
+            compare_length(read, accepted)
+        found = describe_ledger(read)
     if verify:
         found = {key: found[key] for key in ("chain", "entries", "head")}
     if as_json:

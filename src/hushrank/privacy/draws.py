@@ -55,7 +55,7 @@ def draw_gamma(key: Array, n: int, *, shape: float) -> Array:
 def draw_discrete_laplace(key: Array, n: int, *, scale: int) -> Array:
     """[..., n] int64 x with probability proportional to e^(-|x| / scale); twin of `sample_laplace`."""
     if isinstance(key, Entropy):
-        coins = Coins()
+        coins = Coins(key.reader())
         return _from_entropy(key, n, lambda m: [sample_laplace(coins, scale=scale) for _ in range(m)])
     return _draw_by_trials(key, n, scale=scale, variance=None)
 
@@ -64,7 +64,7 @@ def draw_discrete_gaussian(key: Array, n: int, *, variance: int) -> Array:
     """[..., n] int64 x with probability proportional to e^(-x^2 / (2 variance)); twin of `sample_gaussian`."""
     scale = math.isqrt(variance) + 1
     if isinstance(key, Entropy):
-        coins = Coins()
+        coins = Coins(key.reader())
         draw = partial(sample_gaussian, coins, variance=variance, scale=scale)
         return _from_entropy(key, n, lambda m: [draw() for _ in range(m)])
     return _draw_by_trials(key, n, scale=scale, variance=variance)
@@ -79,7 +79,8 @@ def draw_discrete_laplace_share(key: Array, n: int, *, scale: int, n_shares: int
     if n_shares == 1:
         return draw_discrete_laplace(key, n, scale=scale)
     if isinstance(key, Entropy):
-        return _from_entropy(key, n, lambda m: sample_laplace_shares(Coins(), m, scale=scale, n_shares=n_shares))
+        coins = Coins(key.reader())
+        return _from_entropy(key, n, lambda m: sample_laplace_shares(coins, m, scale=scale, n_shares=n_shares))
     log_rest = math.log(-math.expm1(-1.0 / scale))  # ln(1 - q)
     counts = _count_points(draw_fine_uniform(stream(key, _COUNT), n).ravel(), mean=-2.0 * log_rest / n_shares)
     values, points = np.zeros(len(counts), np.int64), stream(key, _POINTS)

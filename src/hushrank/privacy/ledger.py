@@ -19,31 +19,35 @@ No query, document or click is in it, and no time: only round numbers and what t
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hushrank.files import replacing
+from hushrank.privacy.chain import (
+    START,
+    Chain,
+    LedgerError,
+    append_line,
+    create_file,
+    flush_directory,
+    hash_of,
+    lock_file,
+    seal_line,
+    unseal_line,
+    verify_chain,
+    write_at,
+)
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.renyi import Spend, check_delta, check_epsilon, composed_epsilon
 
 FORMAT = 1
-_START = "0" * 64  # stands where the header's previous hash would
 _MOST_LEFT = 10**6
 
 
 class BudgetSpentError(ValueError):
     """The client may not answer any more."""
-
-
-class LedgerError(ValueError):
-    """The file does not say what was spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,13 @@ class Ledger:
 
     budget: Budget
     entries: tuple[Entry, ...]  # a line that was cut off is among them
-    head: str  # hash of the last whole line
-    n_bytes: int  # of whole lines
+    chain: Chain  # of its whole lines
     is_torn: bool  # the last line was cut off; the next reservation repairs it
+
+    @property
+    def head(self) -> str:
+        """Hash of the last whole line."""
+        return self.chain.head.hash
 
     @property
     def epsilon_spent(self) -> float:
@@ -102,18 +110,14 @@ class Ledger:
 
 def open_ledger(path: Path, budget: Budget) -> Ledger:
     """The client's ledger for a federation, made if there is none; one made for another budget is refused."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        is_new = True
-    except FileExistsError:
-        is_new = False
-    with _locked(path, writing=True) as file:
+    is_new = create_file(path)
+    with lock_file(path, writing=True) as file:
         content = file.read()
         if b"\n" not in content:  # Why: nothing can have been reserved, but a cut-off line counts all the same
-            header = _seal(_header(budget), _START)
-            torn = b"" if is_new and not content else _seal(_entry(1, Entry(None, budget.price)), _hash_of(header))
-            _write_at(file, 0, header + torn)
-            _flush_directory(path.parent)
+            header = seal_line(_header(budget), START)
+            torn = b"" if is_new and not content else seal_line(_entry(1, Entry(None, budget.price)), hash_of(header))
+            write_at(file, 0, header + torn)
+            flush_directory(path.parent)
             content = header + torn
         ledger = _verify(content, path)
     if not _is_same(ledger.budget, budget):
@@ -141,27 +145,27 @@ def describe_relation(budget: Budget) -> str:
 
 def write_ledger(path: Path, budget: Budget, entries: Sequence[Entry]) -> Ledger:
     """A new ledger with these entries, whole or not at all, even beyond the budget: what was spent was spent."""
-    lines = [_seal(_header(budget), _START)]
+    lines = [seal_line(_header(budget), START)]
     for number, entry in enumerate(entries, start=1):
-        lines.append(_seal(_entry(number, entry), _hash_of(lines[-1])))
+        lines.append(seal_line(_entry(number, entry), hash_of(lines[-1])))
     with replacing(path) as temporary:
         temporary.chmod(0o600)
         temporary.write_bytes(b"".join(lines))
-    _flush_directory(path.parent)
+    flush_directory(path.parent)
     return read_ledger(path)
 
 
 def read_ledger(path: Path) -> Ledger:
     """What the file says, verified from its first line to its last."""
-    with _locked(path, writing=False) as file:
+    with lock_file(path, writing=False) as file:
         return _verify(file.read(), path)
 
 
 def read_budget(path: Path) -> Budget | None:
     """What the first line says, whatever became of the others; None: it is not there, or damaged."""
     try:
-        with _locked(path, writing=False) as file:
-            return _parse_header(_unseal(file.read().split(b"\n")[0], _START, path, 1), path)
+        with lock_file(path, writing=False) as file:
+            return _parse_header(unseal_line(file.read().split(b"\n")[0], START, path, 1), path)
     except (FileNotFoundError, LedgerError):
         return None
 
@@ -174,7 +178,7 @@ def reserve_round(path: Path, *, round: int, spend: Spend | None = None) -> Ledg
     """
     if round < 0:
         raise ValueError(f"round is {round}, must be at least 0.")
-    with _locked(path, writing=True) as file:
+    with lock_file(path, writing=True) as file:
         ledger = _repair(file, _verify(file.read(), path))
         spend = spend or ledger.budget.price
         check_budget(ledger, spend)
@@ -194,15 +198,15 @@ def check_budget(ledger: Ledger, spend: Spend) -> None:
 
 
 def compare_length(ledger: Ledger, server_count: int) -> None:
-    """Refuse a ledger that knows of fewer answers than the server accepted: an older copy took its place.
+    """Refuse a ledger that knows of fewer answers than the server has seen: an older copy took its place.
 
     More entries than the server counts are usual: reserved, but never arrived. A rollback of both is out of scope.
     """
     if server_count > len(ledger.entries):
         raise LedgerError(
-            f"the ledger for {ledger.budget.federation} has {len(ledger.entries)} entries, but the server accepted "
-            f"{server_count} updates of this client: the file was rolled back. Restore the newer one; this client "
-            "answers no more until then."
+            f"the ledger for {ledger.budget.federation} has {len(ledger.entries)} entries, but the server has seen "
+            f"{server_count} updates of this client: the file was rolled back, or a copy of this client answers, too. "
+            "Restore the newer one; this client answers no more until then."
         )
 
 
@@ -249,73 +253,23 @@ def _repair(file: BinaryIO, ledger: Ledger) -> Ledger:
     """
     if not ledger.is_torn:
         return ledger
-    whole = Ledger(ledger.budget, ledger.entries[:-1], ledger.head, ledger.n_bytes, is_torn=False)
+    whole = Ledger(ledger.budget, ledger.entries[:-1], ledger.chain, is_torn=False)
     return _append(file, whole, ledger.entries[-1])
 
 
 def _append(file: BinaryIO, ledger: Ledger, entry: Entry) -> Ledger:
-    line = _seal(_entry(len(ledger.entries) + 1, entry), ledger.head)
-    _write_at(file, ledger.n_bytes, line)
-    n_bytes = ledger.n_bytes + len(line)
-    return Ledger(ledger.budget, (*ledger.entries, entry), _hash_of(line), n_bytes, is_torn=False)
-
-
-def _write_at(file: BinaryIO, place: int, content: bytes) -> None:
-    """On the disk when this returns."""
-    file.seek(place)
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
-    file.truncate()
-    os.fsync(file.fileno())
+    chain = append_line(file, ledger.chain, _entry(len(ledger.entries) + 1, entry))
+    return Ledger(ledger.budget, (*ledger.entries, entry), chain, is_torn=False)
 
 
 def _verify(content: bytes, path: Path) -> Ledger:
-    *lines, tail = content.split(b"\n")
-    if lines and not tail and b"\0" in lines[-1] and lines[-1].count(b'"entry":') < 2:
-        tail = lines.pop()  # Why: after a power cut, blocks that were never written are zeros; two lines in one are not
-    if not lines:
-        raise LedgerError(f"{path} has no whole first line: it is no ledger, or was cut off while it was made.")
-    budget = _parse_header(_unseal(lines[0], _START, path, 1), path)
-    head, entries = _hash_of(lines[0]), []
-    for number, line in enumerate(lines[1:], start=1):
-        entries.append(_parse_entry(_unseal(line, head, path, number + 1), number, path))
-        head = _hash_of(line)
-    n_bytes = sum(len(line) + 1 for line in lines)
-    ledger = Ledger(budget, tuple(entries), head, n_bytes, is_torn=False)
-    if not tail:
+    chain = verify_chain(content, path)
+    budget = _parse_header(dict(chain.fields[0]), path)
+    parsed = [_parse_entry(dict(fields), number, path) for number, fields in enumerate(chain.fields[1:], start=1)]
+    ledger = Ledger(budget, tuple(parsed), chain, is_torn=False)
+    if not chain.is_torn:
         return ledger
-    return Ledger(budget, (*entries, Entry(None, ledger.dearest)), head, n_bytes, is_torn=True)
-
-
-def _seal(fields: dict[str, Any], previous: str) -> bytes:
-    """One line: the fields, the hash of the line before, and SHA-256 over that hash and the canonical fields."""
-    digest = hashlib.sha256(previous.encode() + _canonical(fields)).hexdigest()
-    return _canonical({**fields, "previous": previous, "hash": digest}) + b"\n"
-
-
-def _unseal(line: bytes, previous: str, path: Path, number: int) -> dict[str, Any]:
-    """The fields of a line that stands where it should and is as it was written."""
-    try:
-        fields = json.loads(line)
-        named = fields.pop("previous")
-        fields.pop("hash")
-        is_as_written = _seal(fields, named).rstrip(b"\n") == line
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise LedgerError(f"{path}, line {number}: this is no line of a ledger; the file was damaged.") from error
-    if not is_as_written:
-        raise LedgerError(f"{path}, line {number}: its hash does not fit; the line was edited after it was written.")
-    if named != previous:
-        raise LedgerError(f"{path}, line {number}: it does not follow the line before; lines are missing or swapped.")
-    return dict(fields)
-
-
-def _canonical(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _hash_of(line: bytes) -> str:
-    return str(json.loads(line)["hash"])
+    return Ledger(budget, (*parsed, Entry(None, ledger.dearest)), chain, is_torn=True)
 
 
 def _header(budget: Budget) -> dict[str, Any]:
@@ -343,31 +297,3 @@ def _parse_entry(fields: dict[str, Any], number: int, path: Path) -> Entry:
         return Entry(None if round is None else int(round), Spend(**fields))
     except (TypeError, KeyError, ValueError) as error:
         raise LedgerError(f"{path}, line {number + 1}: {error}") from error
-
-
-@contextmanager
-def _locked(path: Path, *, writing: bool) -> Iterator[BinaryIO]:
-    """The file, while no other process reads and appends. Closing it releases the lock, as does any death."""
-    with path.open("r+b" if writing else "rb", buffering=0) as file:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(2**30)  # Why: a lock on bytes that are never used does not keep others from reading
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-            file.seek(0)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
-        yield file
-
-
-def _flush_directory(directory: Path) -> None:
-    """A new file's name on the disk too."""
-    if sys.platform == "win32":  # Why: it has no such call, and journals names by itself
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -23,7 +23,8 @@ from hushrank.live.device.transport import Stop
 from hushrank.live.pretend.crowd import Pretence, pretend
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.refusals import Reason
-from hushrank.privacy.ledger import LedgerError, read_ledger, write_ledger
+from hushrank.privacy.chain import LedgerError
+from hushrank.privacy.ledger import read_ledger, write_ledger
 
 SOUND = make_agreement(
     "scripted", n_features=2, interactions=2, privacy="sound", noise_multiplier=2.0, n_clients=2, rounds=6
@@ -129,12 +130,20 @@ def test_the_budget_is_remembered_and_not_changed_by_losing_the_ledger(tmp_path:
     assert read_ledger(tmp_path / LEDGER).budget.epsilon == 10.0
 
 
+def forget_newer_tables(home: Path) -> None:
+    """A home as versions left it that noted neither where ledgers ended nor who the home is."""
+    with Interactions(home / STORE) as store, store._database.transaction() as run:
+        for table in ("heads", "identity", "consent"):
+            run(f"DELETE FROM {table}")
+
+
 def test_the_ledger_of_an_older_home_goes_on(tmp_path: Path) -> None:
     """It says add-remove, as all did; the price, and so what is left, is as it was."""
     federation, path = spend_three(tmp_path), tmp_path / LEDGER
     newer = read_ledger(path)
     assert newer.budget.adjacency == "zero-out"
     older = write_ledger(path, replace(newer.budget, adjacency="add-remove"), newer.entries)
+    forget_newer_tables(tmp_path)
     serve(federation, Device(tmp_path, rounds=1))
     after = read_ledger(path)
     assert after.budget == older.budget and len(after.entries) == 4

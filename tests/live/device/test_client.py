@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +16,8 @@ import pytest
 from scripted_federation import ACCEPTED, ScriptedFederation, no
 from scripted_server import Request, Response, saying, serving
 
-from hushrank.live.device import client, transport
-from hushrank.live.device.account import open_account
+from hushrank.live.device import account, client, transport
+from hushrank.live.device.account import Purse, open_account
 from hushrank.live.device.client import Ending, Participant, Report, take_part
 from hushrank.live.device.impressions import Impression
 from hushrank.live.device.membership import (
@@ -30,7 +32,9 @@ from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.live.wire.refusals import Reason
-from hushrank.privacy.ledger import LedgerError, read_ledger
+from hushrank.privacy.chain import LedgerError
+from hushrank.privacy.device_ledger import find_device
+from hushrank.privacy.ledger import read_ledger
 
 AGREEMENT = make_agreement("scripted", n_features=2, interactions=2)
 SOUND_SETTINGS: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 2}
@@ -68,8 +72,9 @@ def joined(federation: ScriptedFederation, home: Path, **options: Any) -> Iterat
     ):
         agreement = join_federation(store, way, token="t" * 43)
         assert way.credential is not None
-        ledger = open_account(store, agreement, way.credential, **options)
-        yield Participant(store, way, make_learning(agreement), ledger, report=reports.append), reports
+        purse = Purse(find_device(), math.inf)
+        paid = open_account(store, agreement, way.credential, purse=purse, **options)
+        yield Participant(store, way, make_learning(agreement), paid, report=reports.append), reports
     timer.cancel()
 
 
@@ -344,15 +349,13 @@ def test_when_the_budget_is_spent_it_leaves(tmp_path: Path, way_to: WayTo) -> No
         assert [r.state for r in reports] == [SENT]
         assert member.store.membership().state == "left"  # type: ignore[union-attr]
     with serving(federation) as (url, requests), Interactions(tmp_path / STORE) as store:
-        with pytest.raises(ValueError, match=r"has left its federation\. To join again"):
+        with pytest.raises(ValueError, match=r"has left its federation\. Another --home may join again; what"):
             join_federation(store, way_to(url), token="t" * 43)
         assert not requests
 
 
 def search_when_asked(member: Participant) -> Participant:
     """A person who searches twice for each new ranker, once in each direction."""
-    from dataclasses import replace
-
     from hushrank.live.device.search import show_list
 
     def search(_: Any) -> None:
@@ -455,9 +458,9 @@ def test_a_budget_where_nothing_is_promised_is_refused_and_one_that_is_kept_stay
         with pytest.raises(ValueError, match="promises no privacy: leave it out"):
             open_account(store, AGREEMENT, "c", epsilon=1.0)
         assert open_account(store, AGREEMENT, "c") is None
-        path = open_account(store, SOUND, "c", epsilon=20.0)
-        assert path is not None and open_account(store, SOUND, "c") == path
-        assert read_ledger(path).budget.epsilon == 20.0
+        made = open_account(store, SOUND, "c", epsilon=20.0)
+        assert made is not None and open_account(store, SOUND, "c") == made
+        assert read_ledger(made.path).budget.epsilon == 20.0
         with pytest.raises(LedgerError, match="Budgets are not changed in place"):
             open_account(store, SOUND, "c", epsilon=21.0)
 
@@ -475,7 +478,10 @@ class DiedError(Exception):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("place", ["keep_ranker", "commit", "confirm", "forget_before", "reserve_round"])
+@pytest.mark.parametrize(
+    "place",
+    ["keep_ranker", "commit", "confirm", "forget_before", "keep_heads", "charge_device", "reserve_round"],
+)
 def test_died_at_any_point_every_list_is_in_one_answer(
     place: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,7 +495,7 @@ def test_died_at_any_point_every_list_is_in_one_answer(
         return federation.accept(request)
 
     federation.on_update = count_once
-    owner: Any = next(owner for owner in (client, Outbox, Interactions) if hasattr(owner, place))
+    owner: Any = next(owner for owner in (account, Outbox, Interactions) if hasattr(owner, place))
     real, calls = getattr(owner, place), list[str]()
 
     def die_the_second_time(*given: Any, **named: Any) -> Any:
@@ -545,3 +551,62 @@ def test_a_server_that_does_not_wait_is_not_asked_without_a_rest(
         member.transport.stop = stop = CountedStop()
         assert take_part(member) is Ending.finished
     assert len(stop.pauses) == n_pauses and all(pause > 0 for pause in stop.pauses)
+
+
+def test_an_answer_leaves_at_a_random_moment_of_the_agreed_part_of_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of 80 s: uniform over 20 s, in steps of the long polls in which the client waits meanwhile."""
+    federation, now, left_after = federation_of(), [0.0], list[float]()
+    federation.closes_in_s = 80.0
+
+    def let_time_pass(after: int) -> Response:
+        now[0] += federation.waits[-1] if after >= federation.round else 0.0
+        return federation.tell_round(after)
+
+    class Waiting(Stop):
+        def wait(self, seconds: float) -> None:
+            now[0] += seconds
+
+    federation.on_poll = let_time_pass
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(client, "rest_if_early", lambda *_: None)
+    with joined(federation, tmp_path) as (member, _):
+        member.transport.stop = Waiting()
+        member = replace(member, spread=0.25)
+        for round in range(1, 41):
+            federation.round, federation.is_finished, began = round, False, now[0]
+            fill(member.store, 2, round)
+            assert take_part(member, rounds=1) is Ending.enough
+            left_after.append(now[0] - began)
+    assert 0 < min(left_after) < 5 and 15 < max(left_after) < 21
+    assert sum(seconds < 10 for seconds in left_after) in range(8, 33)  # of 40; 20 on average
+
+
+def test_who_waits_for_its_moment_hears_that_the_round_is_over_and_pays_nothing(tmp_path: Path) -> None:
+    federation, polls = federation_of(SOUND), list[int]()
+    federation.closes_in_s = 1e6
+
+    def end_it(after: int) -> Response:
+        polls.append(after)
+        federation.is_finished = len(polls) > 1
+        return federation.tell_round(after)
+
+    federation.on_poll = end_it
+    with joined(federation, tmp_path) as (member, reports):
+        assert take_part(replace(member, spread=0.25)) is Ending.finished
+        assert not reports and not federation.uploads and read_ledger(tmp_path / "ledger.jsonl").entries == ()
+
+
+@pytest.mark.parametrize("agreement", [make_agreement("scripted", n_features=2, interactions=12), SOUND, TRIES])
+def test_an_answer_is_as_long_whatever_it_was_learnt_from(agreement: Agreement, tmp_path: Path) -> None:
+    federation, lengths = federation_of(agreement), set[int]()
+    with joined(federation, tmp_path, **({"epsilon": 100.0} if agreement.privacy != "none" else {})) as (member, _):
+        for round, n in enumerate((1, 12), start=1):
+            fill(member.store, n, round)
+            federation.is_finished = False
+            take_part(search_when_asked(member) if agreement is TRIES else member, rounds=1)
+    for sent in federation.uploads:
+        head = "".join(f"{name}: {value}\n" for name, value in sent.headers.items())
+        lengths.add(len(f"{sent.method} {sent.path}\n{head}") + len(sent.body))
+    assert len(federation.uploads) == 2 and len(lengths) == 1

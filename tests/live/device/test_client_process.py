@@ -22,6 +22,7 @@ from hushrank.live.device.impressions import SAMPLED, Impression
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.terms import SEEDED
+from hushrank.privacy.renyi import Spend, composed_epsilon
 
 AGREEMENT = make_agreement("process", n_features=3, interactions=2)
 SOUND = make_agreement(
@@ -43,7 +44,8 @@ main()
 
 
 def run_client(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushrank", "client", *map(str, words)]
+    at_once = () if words[0] in ("sent", "leave") else ("--spread", "0")
+    command = [sys.executable, "-m", "hushrank", "client", *map(str, words), *at_once]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
 
 
@@ -72,7 +74,7 @@ def test_it_loads_nothing_that_a_client_does_not_install(words: tuple[str, ...],
     if not words:
         plant(tmp_path / "home")
     with serving(federation) as (url, _):
-        command = [sys.executable, "-c", LISTING, "client", url, *words, *given, "--rounds", "1"]
+        command = [sys.executable, "-c", LISTING, "client", url, *words, *given, "--rounds", "1", "--spread", "0"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("LOADED"))
@@ -106,10 +108,9 @@ def test_it_says_what_it_did_and_what_it_spent(tmp_path: Path) -> None:
         assert "joined process: fpdgd, linear ranker, privacy=sound" in done.stderr
         assert "what protects you: differential privacy of one client" in done.stderr
         assert "round 1: learnt from 0 searches, sent 12 bytes; epsilon" in done.stderr
-        assert (
-            "spent at delta 1e-05 (zero-out, against readers of rankers, not the server), enough for 2 more"
-            in done.stderr
-        )
+        spent = "spent at delta 1e-05 (zero-out, against readers of rankers, not the server), enough for 2 more"
+        epsilon = f"{composed_epsilon([Spend('gaussian', 0.5)], delta=1e-5):.4g}, against readers of rankers"
+        assert f"{spent}; this device, in all federations: epsilon {epsilon}, not the server" in done.stderr
         assert done.stdout == ""
         again = run_client("--home", home, "--json", cwd=tmp_path)  # where it joined, and without a token
         assert again.returncode == 0 and "ended: the federation is finished" in again.stderr

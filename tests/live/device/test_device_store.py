@@ -174,6 +174,42 @@ def test_what_is_too_old_to_be_learnt_from_can_be_forgotten(store: Interactions)
     assert sizes == [(0,), (0,), (5 * 4 * 4,)]
 
 
+def read_all(directory: Path) -> bytes:
+    """Every byte of every file."""
+    return b"".join(path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file())
+
+
+@pytest.mark.parametrize("secure_delete", ["ON", "OFF"])
+def test_what_was_forgotten_is_in_no_byte_of_any_file(
+    secure_delete: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand lists, each with a number of its own in its features; the store stays open, as in a running client."""
+    monkeypatch.setattr(database, "SECURE_DELETE", secure_delete)
+    markers = np.random.default_rng(11).random((1000, 5), np.float32)
+    with Interactions(tmp_path / "home" / "client.sqlite") as store:
+        assert store._database.overwrites == (secure_delete == "ON")
+        for number, marker in enumerate(markers):
+            features = np.tile(marker[:, None], (1, 40))  # some pages' worth
+            store.add(shown(1 + number % 2 * 1000, features=features, scores=marker))
+        whole = read_all(tmp_path)
+        assert all(marker.tobytes() in whole for marker in markers)
+        assert store.forget_before(1000) == 500
+        left = read_all(tmp_path)
+        is_left = [marker.tobytes() in left or np.tile(marker[0], 8).tobytes() in left for marker in markers]
+        assert is_left == [False, True] * 500
+
+
+def test_a_log_that_somebody_reads_is_emptied_the_next_time(store: Interactions) -> None:
+    marker = np.random.default_rng(12).random(5, np.float32)
+    store.add(shown(1, scores=marker))
+    with sqlite3.connect(store.path) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT COUNT(*) FROM impressions").fetchone()
+        assert store.forget_before(2) == 1 and marker.tobytes() in read_all(store.path.parent)
+    reader.close()
+    assert store.forget_before(2) == 0 and marker.tobytes() not in read_all(store.path.parent)
+
+
 def test_the_file_is_for_its_owner_only(store: Interactions) -> None:
     store.add(shown())
     files = list(store.path.parent.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,32 @@ def test_the_same_update_again_is_acknowledged_and_counted_once(tmp_path: Path) 
         assert live.c.standing(one).accepted_updates == 1 and live.params() == [0.5, 0.0, 0.0]
 
     play(tmp_path / "f", story, min_clients=2)
+
+
+def test_every_well_formed_body_is_counted_once_whatever_becomes_of_it(tmp_path: Path) -> None:
+    """What a client pays for leaves the device, whether it counts or not; the same bytes again cost nothing."""
+
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        seen = list[int | None]()
+
+        async def send(*numbers: float, round: int) -> None:
+            with suppress(RefusedError):
+                await live.answer(one, *numbers, round=round)
+            seen.append(live.c.standing(one).received_updates)
+
+        for numbers in ((1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (3, 0, 0)):
+            await send(*numbers, round=1)  # accepted, again, answered, again, answered
+        await live.answer(two, 0, 0, 0)
+        await live.settle()
+        for numbers in ((1, 0, 0), (2, 0, 0), (4, 0, 0), (4, 0, 0)):
+            await send(*numbers, round=1)  # too late: accepted before, refused before, new, again
+        await send(5, 0, 0, round=9)  # of a round that was never open
+        assert seen == [1, 1, 2, 2, 3, 3, 3, 4, 4, 5] and live.c.standing(one).accepted_updates == 1
+
+    play(tmp_path / "f", story, min_clients=2)
+    with store.open_store(tmp_path / "f" / store.FILE).begin() as connection:
+        assert [member.refused for member in store.read_members(connection)] == [4, 0]
 
 
 def test_who_was_not_asked_or_comes_late_is_refused(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_home_that_was_copied_ends_the_older_client_which_says_what_to_do(serv
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
     second = start_client(server, tmp_path / "copy")
     _, said = first.communicate(timeout=60)
-    assert first.returncode == 1 and "One of the two must go" in said and "join with a new token" in said
+    assert first.returncode == 1 and "One of the two must go" in said and "stop one and delete its home" in said
     assert second.poll() is None
     third = start_client(server, tmp_path / "home")  # its owner starts it again: now the copy is the older one
     _, said = second.communicate(timeout=60)

@@ -63,7 +63,8 @@ def test_a_round_from_beginning_to_end(server: Server, people: list[Person]) -> 
     assert one.answer(1, dense(0.3, 0, 0)).json == {"accepted": True}
     assert one.answer(1, dense(0.3, 0, 0)).json == {"accepted": True, "again": True}
     assert one.answer(1, dense(0.4, 0, 0)).reason == "answered"
-    assert one.ask("GET", protocol.ME).json == {"accepted_updates": 1, "last": {"round": 1, "outcome": "open"}}
+    said = {"accepted_updates": 1, "last": {"round": 1, "outcome": "open"}, "received_updates": 2}
+    assert one.ask("GET", protocol.ME).json == said
     other = Person(server.url, two.digest, two.credential)
     assert other.answer(1, dense(0, 0.3, 0)).status == three.answer(1, dense(0, 0, 0.3)).status == 200
     waiting.join(timeout=30)

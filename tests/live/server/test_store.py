@@ -81,6 +81,24 @@ def test_a_token_is_used_once_and_a_lost_answer_is_given_again(connection: sa.Co
     assert [(m.id, m.has_left) for m in store.read_members(connection)] == [(first.id, True)]
 
 
+def test_nothing_says_which_token_made_a_client(connection: sa.Connection) -> None:
+    """Whoever gave the tokens out, and reads the file later, does not learn who is who."""
+    store.add_tokens(connection, [b"for ada", b"for bob", b"for eve"], expires_at=100.0)
+    members = [store.enrol_client(connection, b"for " + name, name, now=50.0) for name in (b"bob", b"ada")]
+    tokens = connection.exec_driver_sql("SELECT * FROM tokens").mappings().all()
+    assert [dict(token) for token in tokens] == [{"hash": b"for eve", "expires_at": 100.0}]
+    assert store.enrol_client(connection, b"for ada", b"ada", now=1e9) == members[1]  # and a lost answer comes again
+
+
+def test_a_file_of_a_version_that_knew_who_used_a_token_forgets_it(tmp_path: Path) -> None:
+    shutil.copy(KEPT / "schema-1" / "federation" / store.FILE, tmp_path)
+    with make_engine(tmp_path / store.FILE).begin() as connection:
+        assert connection.exec_driver_sql("SELECT COUNT(*) FROM tokens WHERE client > 0").scalar_one() == 2
+    with store.open_store(tmp_path / store.FILE).begin() as connection:
+        assert connection.exec_driver_sql("SELECT COUNT(*) FROM tokens").scalar_one() == 0
+        assert [member.refused for member in store.read_members(connection)] == [0, 0]
+
+
 def test_updates_count_once_for_their_clients(connection: sa.Connection) -> None:
     one, two = enrol(connection, 2)
     store.open_round(connection, Opening(1, [one, two]), now=0.0)

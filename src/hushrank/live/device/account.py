@@ -1,29 +1,36 @@
 """What a device spends of its privacy budget: the ledger of its home, checked against all that it ever answered.
 
-Every answer is reserved in the ledger before it is made and committed, so the ledger never has fewer entries than the
-outbox has answers, nor than the server has accepted. One that has was lost, damaged or rolled back: nothing is answered
-until it is restored, or rebuilt from what the outbox and the server know. The budget itself is never set anew.
+Every answer is charged to the device and reserved in the home's ledger before it is made and committed, and where both
+ledgers ended is committed with it (`heads.py`). So neither has fewer entries than the outbox has answers, nor than the
+server has seen. One that has was lost, damaged or rolled back, or another copy of this home is at work: nothing is
+answered until it is restored, or rebuilt from what the device, the outbox and the server know. The budget itself is
+never set anew.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
+from hushrank.live.device.heads import Heads, compare_device, compare_ledger, read_heads
 from hushrank.live.device.outbox import SENT
 from hushrank.live.device.store import Interactions
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome, Standing
 from hushrank.live.wire.terms import price_of, relation_of, total_epsilon_of
+from hushrank.privacy.chain import LedgerError
+from hushrank.privacy.device_ledger import Charge, DeviceLedger, charge_device, check_cap, read_device
 from hushrank.privacy.ledger import (
     Budget,
     Entry,
     Ledger,
-    LedgerError,
+    check_budget,
     compare_length,
     open_ledger,
     read_budget,
     read_ledger,
+    reserve_round,
     write_ledger,
 )
 from hushrank.privacy.renyi import Spend
@@ -33,14 +40,45 @@ _ROUNDING = 1.0 + 1e-9  # Why: a budget for exactly so many rounds must not fail
 _MOST_ANSWERS = 10**6  # Why: nobody has given more, and a server that says so would fill the disk
 
 
-def open_account(
-    store: Interactions, agreement: Agreement, credential: str, *, epsilon: float | None = None
-) -> Path | None:
-    """The ledger that every answer is checked with; None where nothing is promised and nothing can be counted.
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """Of a person's device. Pretend people have none: there is nobody whose budget it would be."""
 
-    `epsilon`: the most that this device is willing to spend; by default what the agreed rounds cost together.
+    device: Path  # the ledger of the whole device
+    cap: float  # epsilon that it may have spent, in all federations, when this home answers
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAccount:
+    """The two ledgers that an answer of this home is charged to."""
+
+    store: Interactions
+    path: Path  # of the home's ledger
+    purse: Purse | None
+
+    @property
+    def home(self) -> str:
+        return self.store.identity().name
+
+    def read_device(self) -> DeviceLedger | None:
+        return None if self.purse is None else read_device(self.purse.device)
+
+
+def open_account(
+    store: Interactions,
+    agreement: Agreement,
+    credential: str,
+    *,
+    epsilon: float | None = None,
+    price: Spend | None = None,
+    purse: Purse | None = None,
+) -> AnswerAccount | None:
+    """What every answer is charged to; None where nothing is promised and nothing can be counted.
+
+    `epsilon`: the most that this home is willing to spend; by default what the agreed rounds cost together.
+    `price`: of one answer; by default as agreed.
     """
-    path, price = find_ledger(store), price_of(agreement)
+    path, price = find_ledger(store), price or price_of(agreement)
     if price is None:
         if epsilon is not None:
             raise ValueError("--epsilon sets a privacy budget, but this federation promises no privacy: leave it out.")
@@ -57,38 +95,85 @@ def open_account(
             raise
         raise _explain_loss(str(error), store) from error
     store.keep_budget(ledger.budget.epsilon)
-    check_account(store, 0)
-    return path
+    account = AnswerAccount(store, path, purse)
+    if (noted := store.heads()) is None or (purse is not None and not noted.device_hash):
+        note_ledgers(account, ledger)
+    check_account(account)
+    return account
 
 
-def check_account(store: Interactions, n_accepted: int) -> None:
-    """Refuse a ledger that knows of fewer answers than this device made, or than the server accepted."""
-    path, n_answers = find_ledger(store), store.outbox.count()
+def note_ledgers(account: AnswerAccount, ledger: Ledger) -> None:
+    """Where the ledgers end, as a home begins or is taken over from an older version; the device is charged for all
+    answers that it does not know of."""
+    device, budget = account.read_device(), ledger.budget
+    if account.purse is not None and device is not None:
+        unknown = ledger.entries[device.count(account.home) :]
+        charges = [Charge(account.home, budget.federation, entry.round, budget.delta, entry.spend) for entry in unknown]
+        device = charge_device(account.purse.device, charges, cap=None)
+    account.store.keep_heads(read_heads(ledger, device, account.home))
+
+
+def check_account(account: AnswerAccount, standing: Standing | None = None) -> None:
+    """Refuse a ledger that knows of fewer answers than this device made, or than the server saw."""
+    store, n_answers, noted = account.store, account.store.outbox.count(), account.store.heads()
     try:
-        ledger = read_ledger(path)
-        compare_length(ledger, n_accepted)
+        ledger, device = read_ledger(account.path), account.read_device()
+        if noted is not None:
+            compare_ledger(noted, ledger)
+        if noted is not None and device is not None:
+            compare_device(noted, device, account.home)
+        if standing is not None:
+            compare_length(ledger, standing.seen_updates + count_missing(store, standing))
     except (LedgerError, FileNotFoundError) as error:
         raise _explain_loss(str(error), store) from error
     if n_answers > len(ledger.entries):
-        what = f"{path} has {len(ledger.entries)} entries, but this device has given {n_answers} answers"
+        what = f"{account.path} has {len(ledger.entries)} entries, but this device has given {n_answers} answers"
         raise _explain_loss(f"{what}: the file was rolled back. Restore the newer one.", store)
 
 
+def count_missing(store: Interactions, standing: Standing) -> int:
+    """Answers that the server acknowledged and no longer knows of: its file was restored from an older copy."""
+    accepted = [a for a in store.outbox.answers() if a.state == SENT or a.reason == Outcome.abandoned]
+    return max(len(accepted) - standing.accepted_updates, 0)
+
+
+def reserve_answer(account: AnswerAccount, *, round: int, spend: Spend) -> Heads:
+    """Count one answer as spent in both ledgers, on the disk, before it is made; where they end then, to be committed
+    with the answer. Raises BudgetSpentError, and charges nothing, where either does not cover it."""
+    ledger, noted = read_ledger(account.path), account.store.heads()
+    check_budget(ledger, spend)
+    charge = Charge(account.home, ledger.budget.federation, round, ledger.budget.delta, spend)
+    if account.purse is not None:
+        check_cap(read_device(account.purse.device), [charge], cap=account.purse.cap)
+    account.store.keep_heads((noted or Heads(len(ledger.entries), ledger.head)).begin())
+    device = None if account.purse is None else charge_device(account.purse.device, [charge], cap=account.purse.cap)
+    return read_heads(reserve_round(account.path, round=round, spend=spend), device, account.home)
+
+
 def rebuild_account(
-    store: Interactions, agreement: Agreement, credential: str, standing: Standing, *, epsilon: float | None = None
+    store: Interactions,
+    agreement: Agreement,
+    credential: str,
+    standing: Standing,
+    *,
+    epsilon: float | None = None,
+    price: Spend | None = None,
+    purse: Purse | None = None,
 ) -> str:
     """A new ledger in the place of one that was lost, every answer that may have been given counted; in words.
 
     Whatever stood in its place is set aside. One that is whole and long enough stays as it is.
     """
-    path, price = find_ledger(store), price_of(agreement)
+    path, price = find_ledger(store), price or price_of(agreement)
     if price is None:
         raise ValueError("this federation promises no privacy: there is no ledger to rebuild.")
-    n_answers = count_answers(store, standing)
+    account = AnswerAccount(store, path, purse)
+    n_answers = count_answers(account, standing)
     if n_answers > _MOST_ANSWERS:
-        raise ValueError(f"the server says that it accepted {standing.accepted_updates} answers, which nobody gave.")
+        raise ValueError(f"the server says that it saw {standing.seen_updates} answers, which nobody gave.")
     known = _read_known(path)
     if known is not None and len(known.entries) >= n_answers:
+        note_ledgers(account, known)
         return f"{path} is whole, with {len(known.entries)} answers; nothing was rebuilt"
     n_answers = max(n_answers, _count_lines(path))
     budget = make_budget(store, agreement, price, credential, epsilon)
@@ -98,17 +183,20 @@ def rebuild_account(
         path.replace(path.with_name(SET_ASIDE))
     ledger = write_ledger(path, budget, [Entry(round, price) for round in rounds])
     store.keep_budget(budget.epsilon)
+    note_ledgers(account, ledger)
     return f"{path} was rebuilt: {n_answers} answers count as given, {describe_spending(ledger)}"
 
 
-def count_answers(store: Interactions, standing: Standing) -> int:
-    """The most that this device can have given: what the server accepted, and what it did not accept, or all it made.
+def count_answers(account: AnswerAccount, standing: Standing) -> int:
+    """The most that this home can have given: what the server saw, or accepted beside what it did not, or all that
+    was made here, or charged on this device.
 
     Why not the larger of two counts: a store that was restored from a copy lacks answers that the server has.
     """
-    answers = store.outbox.answers()
+    answers, device = account.store.outbox.answers(), account.read_device()
     refused = [a for a in answers if a.state != SENT and a.reason != Outcome.abandoned]
-    return max(len(answers), standing.accepted_updates + len(refused))
+    n_charges = 0 if device is None else device.count(account.home)
+    return max(len(answers), standing.accepted_updates + len(refused), standing.seen_updates, n_charges)
 
 
 def make_budget(
@@ -151,7 +239,7 @@ def _count_lines(path: Path) -> int:
 def _explain_loss(what: str, store: Interactions) -> LedgerError:
     return LedgerError(
         f"{what} If this home is a copy of one that goes on, delete this one. If there is no newer file: hushrank "
-        f"client --rebuild-ledger --home {store.path.parent} makes one that counts every answer as spent."
+        f"client --rebuild-ledger --home {store.path.parent} counts every answer that may have been given as spent."
     )
 
 

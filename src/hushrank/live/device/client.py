@@ -2,7 +2,7 @@
 
 A round, from the client's side:
 
-    ask (long poll) -> ranker -> [a pretend person searches] -> learn -> ledger -> privatise -> commit -> upload
+    ask (long poll) -> ranker -> [a pretend person searches] -> learn -> wait -> ledger -> privatise -> commit -> upload
 
 Everything before `commit` can be done again, everything after it is sent again, byte for byte. Killed at any moment, it
 resumes.
@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 
-from hushrank.live.device.account import check_account
+from hushrank.live.device.account import AnswerAccount, check_account, count_missing, reserve_answer
+from hushrank.live.device.heads import Heads
 from hushrank.live.device.learning import Draft, Learning
 from hushrank.live.device.membership import AgreementChangedError, explain_version, leave_federation
+from hushrank.live.device.noise_key import bind_content
 from hushrank.live.device.outbox import REFUSED, SENT, WAITING, Answer
 from hushrank.live.device.rankers import UnusableRankerError, ask_ranker
 from hushrank.live.device.store import Interactions, KeptRanker
@@ -36,8 +37,9 @@ from hushrank.live.wire.protocol import (
     update_path,
 )
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.privacy.ledger import BudgetSpentError, Ledger, read_ledger, reserve_round
-from hushrank.streams import ENTROPY, Purpose, stream
+from hushrank.privacy.device_ledger import DeviceLedger
+from hushrank.privacy.ledger import BudgetSpentError, Ledger, read_ledger
+from hushrank.streams import ENTROPY, Purpose, draw_uniform, stream
 from hushrank.types import Array
 
 WAIT_S = 30  # for news of a round
@@ -69,6 +71,7 @@ class Report:
     reason: str | None  # refused: why
     ledger: Ledger | None  # after it
     guarantee: str  # of the answer, in words
+    device: DeviceLedger | None = None  # of the whole device, in all federations, after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +90,19 @@ class Participant:
     store: Interactions
     transport: Transport
     learning: Learning
-    ledger: Path | None  # None: nothing is promised
+    account: AnswerAccount | None  # None: nothing is promised
     key: Array = ENTROPY  # of seeds and noise
     id: int = 0  # in the streams of a simulator's key
     search: Callable[[KeptRanker], None] | None = None  # what a pretend person does with a new ranker
     report: Callable[[Report], None] = lambda _: None
     keep_rounds: int = 1000  # what impressions of older rankers hold is deleted
+    spread: float = 0.0  # part of a round's time within which its answer leaves at random
 
 
 def take_part(member: Participant, *, rounds: int | None = None, is_once: bool = False) -> Ending:
     """Answer round after round until the end. `rounds`: at most so many answers. `is_once`: one, and only if this
     device is asked now and has something to tell."""
+    compare_counts(member)
     settle_waiting(member)
     newest = member.store.outbox.newest()
     after, n_answers = newest.round if newest is not None else 0, 0
@@ -134,9 +139,9 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
     draft = await_draft(member, ranker, closes_in_s if waits else 0.0, waits=waits)
     if draft is None:
         return False
-    pay(member, draft)
-    answer = member.learning.seal(draft, key=stream(member.key, Purpose.PRIVATISE, round, member.id))
-    member.store.outbox.commit(answer, draft.used)
+    heads, key = pay(member, draft), stream(member.key, Purpose.PRIVATISE, round, member.id)
+    answer = member.learning.seal(draft, key=bind_content(key, draft.raw))
+    member.store.outbox.commit(answer, draft.used, heads)
     member.store.forget_before(round - member.keep_rounds)
     return upload(member, answer, n_lists=len(draft.used))
 
@@ -163,13 +168,22 @@ def fetch_ranker(member: Participant, round: int) -> KeptRanker | None:
 
 
 def await_draft(member: Participant, ranker: KeptRanker, closes_in_s: float | None, *, waits: bool) -> Draft | None:
-    """What was learnt, as soon as the store has enough to learn from; None: the round, or patience, ended first."""
-    last_call = math.inf if closes_in_s is None else time.monotonic() + _LAST_CALL * closes_in_s
+    """What was learnt, as soon as the store has enough to learn from, and not before a moment drawn at random; None:
+    the round, or patience, ended first.
+
+    Why at random: when an answer leaves would tell when its person had searched enough.
+    """
+    now = time.monotonic()
+    last_call = math.inf if closes_in_s is None else now + _LAST_CALL * closes_in_s
+    leaves_at = now + draw_delay(member, closes_in_s if waits else None)
     while True:
         left_s = last_call - time.monotonic()
         draft = member.learning.draft(member.store, ranker, is_last_call=left_s <= 0)
-        if draft is not None or not waits:
+        if not waits or (draft is not None and time.monotonic() >= leaves_at):
             return draft
+        if draft is not None and (left_s := math.floor(leaves_at - time.monotonic())) < 1:
+            member.transport.stop.wait(leaves_at - time.monotonic())
+            continue
         began, wait_s = time.monotonic(), LISTEN_S if left_s <= 0 else max(1, math.ceil(min(left_s, LISTEN_S)))
         if ask_round(member, after=ranker.round, wait_s=wait_s) is not None:
             return None
@@ -184,16 +198,37 @@ def must_rest(member: Participant, round: int) -> bool:
         return False
     newest, last = member.store.outbox.newest(), ask_standing(member).last
     answered = [known.round for known in (newest, last) if known is not None]
-    if member.ledger is not None:
-        answered += [entry.round for entry in read_ledger(member.ledger).entries if entry.round is not None]
+    if (ledger := read_spending(member)) is not None:
+        answered += [entry.round for entry in ledger.entries if entry.round is not None]
     return any(0 < abs(round - each) < separation for each in answered)
 
 
-def pay(member: Participant, draft: Draft) -> None:
-    """Count the answer as spent, on the disk, before it is made. Raises where the budget does not cover it."""
-    if member.ledger is not None and draft.price is not None:
-        check_account(member.store, ask_standing(member).accepted_updates)
-        reserve_round(member.ledger, round=draft.round, spend=draft.price)
+def draw_delay(member: Participant, closes_in_s: float | None) -> float:
+    """Seconds from 0 to the member's part of the time that a round is open; 0 where no time was named."""
+    longest = member.spread * max(closes_in_s or 0.0, 0.0)
+    return longest * float(draw_uniform(ENTROPY, 1)[0]) if longest else 0.0
+
+
+def pay(member: Participant, draft: Draft) -> Heads | None:
+    """Count the answer as spent, on the disk, before it is made; where the ledgers end then. Raises where the budget
+    does not cover it."""
+    if member.account is None or draft.price is None:
+        return None
+    check_account(member.account, ask_standing(member))
+    return reserve_answer(member.account, round=draft.round, spend=draft.price)
+
+
+def compare_counts(member: Participant) -> None:
+    """With the server's, in both directions: fewer answers here than there end it, fewer there are told."""
+    if member.account is None:
+        return
+    standing = ask_standing(member)
+    check_account(member.account, standing)
+    if (n_missing := count_missing(member.store, standing)) > 0:
+        member.transport.tell(
+            f"{member.transport.url} has acknowledged {n_missing} answers of this client that it no longer knows of: "
+            "its file was restored from an older copy. They stay spent here."
+        )
 
 
 def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
@@ -201,7 +236,8 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
     agreement = member.learning.agreement
     headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
     if not member.learning.exchange.protection.counts_alike:
-        headers[WEIGHT_HEADER] = f"{answer.weight:.0f}"
+        n_digits = len(str(agreement.interactions))  # Why: as many for every client, whatever it has to say
+        headers[WEIGHT_HEADER] = f"{answer.weight:0{n_digits}.0f}"
     path = update_path(answer.round)
     reason: str | None = None
     try:
@@ -214,9 +250,9 @@ def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
             member.store.outbox.refuse(answer.round, reason, frees=error.reason in _FREEING)
     if reason is None:
         member.store.outbox.confirm(answer.round)
-    ledger = None if member.ledger is None else read_ledger(member.ledger)
-    state = SENT if reason is None else REFUSED
-    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee))
+    state, ledger = SENT if reason is None else REFUSED, read_spending(member)
+    spent = None if member.account is None else member.account.read_device()
+    member.report(Report(answer.round, n_lists, len(answer.body), state, reason, ledger, answer.guarantee, spent))
     return reason is None
 
 
@@ -247,9 +283,12 @@ def settle_last(member: Participant, last: LastAnswer | None) -> None:
     if answer is not None and answer.state != REFUSED:
         n_lists = member.store.count_used().get(last.round, 0)
         member.store.outbox.refuse(last.round, str(Outcome.abandoned), frees=True)
-        ledger = None if member.ledger is None else read_ledger(member.ledger)
-        told = (REFUSED, str(Outcome.abandoned), ledger, answer.guarantee)
+        told = (REFUSED, str(Outcome.abandoned), read_spending(member), answer.guarantee)
         member.report(Report(last.round, n_lists, len(answer.body), *told))
+
+
+def read_spending(member: Participant) -> Ledger | None:
+    return None if member.account is None else read_ledger(member.account.path)
 
 
 def ask_round(member: Participant, *, after: int, wait_s: int) -> RoundNews | None:
@@ -293,11 +332,11 @@ def _explain_fatal(error: RefusedError, member: Participant) -> Exception:
     if error.reason is Reason.credential:
         return ValueError(
             f"{member.transport.url} does not know this client any more: it has left, or the server was made anew. "
-            f"To join again, name another --home, or remove {home}."
+            "Another --home may join again; what this device has spent stays spent there."
         )
     if error.reason is Reason.clone:
         return ValueError(
             f"another copy of {home} takes part as this very client, perhaps on another machine. One of the two must "
-            "go: stop one and delete its home. To take part with both, join with a new token and another --home."
+            "go: stop one and delete its home."
         )
     return explain_version(error, member.transport.url) or error

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+SECURE_DELETE = "ON"  # what SQLite is asked for: to write zeros over what is deleted
+_BRIEFLY_MS = 100  # Why: who reads the log now will have read it when the next list is forgotten
 _BUSY_MS = 10_000  # Why: an application and the client write at the same time, each for a moment
 
 # Each step takes the file from one version to the next; a step that was released is never changed.
@@ -32,6 +34,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ("CREATE TABLE receipt (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)",),
     ("CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), epsilon REAL NOT NULL)",),
+    (
+        "CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, secret BLOB NOT NULL)",
+        "CREATE TABLE consent (one INTEGER PRIMARY KEY CHECK (one = 1), said TEXT NOT NULL)",
+        "CREATE TABLE heads (one INTEGER PRIMARY KEY CHECK (one = 1), n_entries INTEGER NOT NULL, hash TEXT NOT NULL, "
+        "n_charges INTEGER NOT NULL, device_entries INTEGER NOT NULL, device_hash TEXT NOT NULL, "
+        "n_begun INTEGER NOT NULL)",
+    ),
 )
 
 
@@ -51,6 +60,8 @@ class Database:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
+            said = self._connection.execute(f"PRAGMA secure_delete={SECURE_DELETE}").fetchone()
+            self.overwrites = said is not None and said[0] == 1  # Why: a library built without it says nothing, or 0
             self._migrate()
 
     def close(self) -> None:
@@ -78,6 +89,22 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    def purge(self) -> bool:
+        """Leave nothing of what was deleted, in the file or in its write-ahead log; False: somebody reads there now.
+
+        Where SQLite does not overwrite, the file is written anew: pages that were split keep copies of their rows.
+        """
+        with _explain_errors(self.path):
+            self._connection.execute(f"PRAGMA busy_timeout={_BRIEFLY_MS}")
+            try:
+                if not self.overwrites:
+                    self._connection.execute("VACUUM")
+                return not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.OperationalError:  # locked: the next time
+                return False
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+
     def _migrate(self) -> None:
         """From whatever version the file has to the newest, whole or not at all."""
         with self.transaction() as run:
@@ -99,7 +126,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         hint = "Make room or permission and try again; nothing half-written was left."
         if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-            hint = "Name another --home."
+            hint = "Restore the file, or name the client's home with --home."
         raise StoreError(f"{path}: {error}. {hint}") from error
 
 

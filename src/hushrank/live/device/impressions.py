@@ -11,6 +11,7 @@ import numpy as np
 from hushrank.types import Array
 
 SAMPLED, SORTED = "plackett-luce", "sorted"  # policies: how a list was made of its scores
+PERSONAL = ("features", "scores", "ranking", "clicks")  # what is deleted when a list is old
 COLUMNS = "round, policy, seed, direction, n_candidates, features, scores, ranking, clicks"
 
 

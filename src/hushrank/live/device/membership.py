@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ class AgreementChangedError(ValueError):
 def hold_home(home: Path, *, is_durable: bool = True) -> Iterator[Interactions]:
     """The store of a home in which no other client works meanwhile. Who fails before joining leaves nothing new."""
     new = list_missing(home / STORE, home / LOCK, home)
-    refusal = f"another client is at work in {home}. Stop it, or name another directory."
+    refusal = f"another client is at work in {home}. Stop it first."
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock_directory(home, refusal=refusal):
         keeps = (home / STORE).exists()
@@ -68,14 +68,25 @@ def remove_new(new: Sequence[Path]) -> None:
             place.rmdir() if place.is_dir() else place.unlink()
 
 
-def join_federation(store: Interactions, transport: Transport, *, token: str | None = None) -> Agreement:
+def join_federation(
+    store: Interactions,
+    transport: Transport,
+    *,
+    token: str | None = None,
+    accept: Callable[[Agreement], None] = lambda _: None,
+) -> Agreement:
     """Become a member, or go on as one; `transport` carries the credential from now on.
+
+    `accept`: raises where the owner does not want this agreement; then nothing was sent.
 
     The credential is on the disk before it is sent: a lost answer is asked for again and loses nothing.
     """
     known = store.membership()
     if known is not None and known.state == LEFT:
-        raise ValueError(f"{store.path.parent} has left its federation. To join again, name another --home.")
+        raise ValueError(
+            f"{store.path.parent} has left its federation. Another --home may join again; what this device has spent "
+            "stays spent there."
+        )
     agreement = ask_agreement(transport)
     if token is None and (known is None or known.state == JOINING):
         raise ValueError(
@@ -83,6 +94,7 @@ def join_federation(store: Interactions, transport: Transport, *, token: str | N
         )
     if known is not None and known.state == MEMBER:
         check_agreement(parse_agreement(json.loads(known.agreement)), agreement)
+    accept(agreement)
     credential = known.credential if known is not None else make_secret()
     state = known.state if known is not None else JOINING
     joining = Membership(transport.url, json.dumps(as_json(agreement)), credential, state)
@@ -126,7 +138,8 @@ def check_agreement(joined: Agreement, now: Agreement) -> None:
     )
     raise AgreementChangedError(
         f"the federation's agreement has changed since this client joined ({changes}). Nothing was sent. If you agree "
-        "to the new one, join it with another --home; impressions and budget of this one stay where they are."
+        "to the new one, join it with another --home; impressions stay in this one, and what this device has spent "
+        "stays spent there."
     )
 
 

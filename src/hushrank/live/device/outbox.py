@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushrank.live.device.database import Database, StoreError, marks
+from hushrank.live.device.heads import Heads, write_heads
 
 WAITING, SENT, REFUSED = "waiting", "sent", "refused"  # states of an answer
 
@@ -35,8 +36,8 @@ class Outbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def commit(self, answer: Answer, used: Sequence[int]) -> None:
-        """The answer and the impressions that it used, together, before it is sent."""
+    def commit(self, answer: Answer, used: Sequence[int], heads: Heads | None = None) -> None:
+        """The answer, the impressions that it used and where the ledgers ended, together, before it is sent."""
         values = (answer.round, answer.body, answer.weight, answer.guarantee, time.time(), WAITING)
         with self._database.transaction() as run:
             run(f"INSERT INTO outbox (round, body, weight, guarantee, made_at, state) VALUES ({marks(values)})", values)
@@ -47,6 +48,8 @@ class Outbox:
             if marked.rowcount != len(used):
                 path = self._database.path
                 raise StoreError(f"{path}: an impression was used by another answer meanwhile; nothing was kept.")
+            if heads is not None:
+                write_heads(run, heads)
 
     def confirm(self, round: int) -> None:
         """The server has counted the answer."""

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from hushrank.live.device.account import open_account, rebuild_account
+from hushrank.live.device.account import Purse, open_account, rebuild_account
 from hushrank.live.device.client import Ending, Listeners, Participant, take_part
+from hushrank.live.device.consent import (
+    Consent,
+    check_consent,
+    check_cost,
+    check_requirements,
+    check_room,
+    keep_consent,
+    price_for,
+    recall_consent,
+)
 from hushrank.live.device.membership import (
     find_trust,
     hold_home,
@@ -16,12 +28,16 @@ from hushrank.live.device.membership import (
     remember_trust,
 )
 from hushrank.live.device.named import make_learning
+from hushrank.live.device.noise_key import find_home_key
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, Transport, parse_json
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import parse_standing
 from hushrank.live.wire.protocol import DEFAULT_URL, ME
+from hushrank.privacy.device_ledger import find_device
+from hushrank.privacy.renyi import Spend
 
+SPREAD = 0.25  # Why: rounds stay open three times as long as nearly all answers take, so that this never lengthens them
 _PATIENCE_S = 20.0  # where somebody waits for the end
 
 
@@ -32,11 +48,19 @@ class Device:
     home: Path
     url: str | None = None  # None: where it joined before, else a server on this machine
     token: str | None = None  # to join with
-    epsilon: float | None = None  # the most privacy to spend; None: what the agreed rounds cost
+    epsilon: float | None = None  # the most that this device may spend, in all federations; None: the default
     ca: Path | None = None  # certificates to trust beside the system's
     rounds: int | None = None  # answers to give; None: until the federation is finished
     is_once: bool = False  # answer what is asked now, and wait for nothing
     rebuilds_ledger: bool = False  # in the place of one that was lost, before anything is answered
+    requires: tuple[str, ...] = ()  # of the agreement, as `consent.py` reads it; remembered
+    takes_seeded: bool = False  # a simulation, without privacy; remembered
+    takes_shares: bool = False  # noise shares that no secure sum hides, at their price; remembered
+    spread: float | None = None  # part of a round's time within which its answer leaves at random; None: the default
+
+    @property
+    def consent(self) -> Consent:
+        return Consent(self.epsilon, self.requires, self.takes_seeded, self.takes_shares)
 
 
 def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
@@ -52,25 +76,71 @@ def serve_device(device: Device, listeners: Listeners, stop: Stop) -> Ending:
             patience_s=_PATIENCE_S if device.is_once else None,
         ) as transport,
     ):
-        agreement = join_federation(store, transport, token=device.token)
-        assert transport.credential is not None
+        check_requirements(device.requires)
+        consent = recall_consent(store, device.consent)
+        agreement = join_federation(
+            store, transport, token=device.token, accept=partial(accept_agreement, store, consent)
+        )
         if device.ca is not None:
             remember_trust(device.home, device.ca)
-        if device.rebuilds_ledger:
-            listeners.tell(rebuild_ledger(store, transport, agreement, epsilon=device.epsilon))
-        ledger = open_account(store, agreement, transport.credential, epsilon=device.epsilon)
+        member = make_member(store, transport, agreement, device, consent, listeners)
+        keep_consent(store, consent)
         listeners.greet(agreement)
-        member = Participant(store, transport, make_learning(agreement), ledger, report=listeners.report)
         return take_part(member, rounds=device.rounds, is_once=device.is_once)
 
 
+def accept_agreement(store: Interactions, consent: Consent, agreement: Agreement) -> None:
+    """Refuse what the owner of this device has not accepted; what it costs only as long as nothing was spent."""
+    check_consent(agreement, consent)
+    if store.budget() is None:
+        check_cost(agreement, consent, find_device())
+
+
+def make_member(
+    store: Interactions,
+    transport: Transport,
+    agreement: Agreement,
+    device: Device,
+    consent: Consent,
+    listeners: Listeners,
+) -> Participant:
+    """This device as a client, its ledgers open."""
+    assert transport.credential is not None
+    price, purse = price_for(agreement), Purse(find_device(), consent.cap)
+    is_older = store.budget() is not None and store.consent() is None  # joined before devices had a cap
+    # Why not where there is another: a home's budget stays, and what is typed now is the device's
+    epsilon = device.epsilon if store.budget() in (None, device.epsilon) else None
+    terms: Any = {"epsilon": epsilon, "price": price, "purse": purse}
+    if device.rebuilds_ledger:
+        listeners.tell(rebuild_ledger(store, transport, agreement, **terms))
+    account = open_account(store, agreement, transport.credential, **terms)
+    if account is not None and is_older:
+        check_room(agreement, purse.device, cap=purse.cap)
+    return Participant(
+        store,
+        transport,
+        replace(make_learning(agreement), price=price),
+        account,
+        key=find_home_key(store.identity().secret, agreement, transport.credential),
+        report=listeners.report,
+        spread=SPREAD if device.spread is None else device.spread,
+    )
+
+
 def rebuild_ledger(
-    store: Interactions, transport: Transport, agreement: Agreement, *, epsilon: float | None = None
+    store: Interactions,
+    transport: Transport,
+    agreement: Agreement,
+    *,
+    epsilon: float | None = None,
+    price: Spend | None = None,
+    purse: Purse | None = None,
 ) -> str:
     """In the place of one that was lost, from what this device and its server know; in words."""
     assert transport.credential is not None
     standing = transport.call("GET", ME, parse=parse_json(parse_standing))
-    return rebuild_account(store, agreement, transport.credential, standing, epsilon=epsilon)
+    terms: Any = {"epsilon": epsilon, "price": price, "purse": purse}
+    return rebuild_account(store, agreement, transport.credential, standing, **terms)
 
 
 def leave_device(device: Device, tell: Callable[[str], None]) -> str:

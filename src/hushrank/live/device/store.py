@@ -7,16 +7,18 @@ only.
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hushrank.live.device.database import Database, marks
-from hushrank.live.device.impressions import COLUMNS, Impression, as_impression, as_row
+from hushrank.live.device.heads import HEADS, Heads, write_heads
+from hushrank.live.device.impressions import COLUMNS, PERSONAL, Impression, as_impression, as_row
 from hushrank.live.device.outbox import Outbox
 from hushrank.types import Array
 
@@ -32,6 +34,13 @@ class Membership:
     agreement: str  # JSON
     credential: str
     state: str  # joining, member or left
+
+
+class Identity(NamedTuple):
+    """What makes this home another than all others."""
+
+    name: str  # random, for this device's ledger; no server hears it
+    secret: bytes  # [32] the key of seeds and noise; never leaves the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,8 @@ class Interactions:
         """`is_durable` False: what a power cut loses is the last moments (for pretend people; kill -9 loses none)."""
         self._database = Database(path, is_durable=is_durable)
         self.path, self.outbox = path, Outbox(self._database)
+        self._is_durable = is_durable
+        self._has_remains = True  # Why: the last process may have ended before its log was empty
 
     def __enter__(self) -> Interactions:
         return self
@@ -137,14 +148,22 @@ class Interactions:
         return None if row is None else KeptRanker(row[0], np.frombuffer(row[1], "<f4"), row[2])
 
     def forget_before(self, round: int) -> int:
-        """Delete what impressions of rankers older than this hold; that they were, and what used them, stays."""
+        """Delete what impressions of rankers older than this hold; that they were, and what used them, stays.
+
+        Nothing of it is left in the file or beside it: SQLite overwrites what it deletes or, where it does not, zeros
+        of the same length take its place first and the file is written anew; then the write-ahead log, which holds
+        older pages, is emptied.
+        """
+        is_old = "WHERE round < ? AND length(scores) > 0"
         with self._database.transaction() as run:
-            done = run(
-                "UPDATE impressions SET features = x'', scores = x'', ranking = x'', clicks = x'' "
-                "WHERE round < ? AND length(scores) > 0",
-                (round,),
-            )
-            return int(done.rowcount)
+            if not self._database.overwrites:
+                blank = ", ".join(f"{name} = zeroblob(length({name}))" for name in PERSONAL)
+                run(f"UPDATE impressions SET {blank} {is_old}", (round,))
+            empty = ", ".join(f"{name} = x''" for name in PERSONAL)
+            n_forgotten = int(run(f"UPDATE impressions SET {empty} {is_old}", (round,)).rowcount)
+        if self._is_durable and (n_forgotten or self._has_remains):  # Why: pretend people have nothing to hide
+            self._has_remains = not self._database.purge()
+        return n_forgotten
 
     def membership(self) -> Membership | None:
         row = self._database.first("SELECT url, agreement, credential, state FROM membership")
@@ -174,6 +193,31 @@ class Interactions:
         """Once; it is never changed."""
         with self._database.transaction() as run:
             run("INSERT OR IGNORE INTO budget VALUES (1, ?)", (epsilon,))
+
+    def identity(self) -> Identity:
+        """Made once, and copied with the home."""
+        with self._database.transaction() as run:
+            made = (1, secrets.token_hex(8), secrets.token_bytes(32))
+            run(f"INSERT OR IGNORE INTO identity VALUES ({marks(made)})", made)
+            return Identity(*run("SELECT name, secret FROM identity").fetchone())
+
+    def consent(self) -> str | None:
+        """What the owner said on joining, as JSON; None: nothing yet."""
+        row = self._database.first("SELECT said FROM consent")
+        return None if row is None else str(row[0])
+
+    def keep_consent(self, said: str) -> None:
+        with self._database.transaction() as run:
+            run("INSERT OR REPLACE INTO consent VALUES (1, ?)", (said,))
+
+    def heads(self) -> Heads | None:
+        """Where the ledgers ended at the last answer; None: an older version, or nothing, was here."""
+        row = self._database.first(f"SELECT {HEADS} FROM heads")
+        return None if row is None else Heads(*row)
+
+    def keep_heads(self, heads: Heads) -> None:
+        with self._database.transaction() as run:
+            write_heads(run, heads)
 
     def receipt(self) -> str | None:
         """Of the newest round that the server told of; None: it gave none."""

@@ -16,6 +16,7 @@ from hushrank.live.device.client import Ending, Listeners, Participant, take_par
 from hushrank.live.device.learning import Learning
 from hushrank.live.device.membership import hold_home, join_federation, list_missing, remember_trust, remove_new
 from hushrank.live.device.named import make_learning
+from hushrank.live.device.noise_key import find_home_key
 from hushrank.live.device.rankers import ask_ranker
 from hushrank.live.device.service import open_transport, rebuild_ledger
 from hushrank.live.device.store import Interactions, KeptRanker
@@ -23,7 +24,7 @@ from hushrank.live.device.transport import Stop, StoppedError, Transport
 from hushrank.live.pretend.person import Person, search_enough
 from hushrank.live.wire.agreement import Agreement
 from hushrank.metrics.ndcg import mean_ndcg
-from hushrank.streams import ENTROPY, seed_key, stream
+from hushrank.streams import seed_key, stream
 from hushrank.types import Array, Fold, QuerySet, User
 
 KEEP_ROUNDS = 100  # Why: fifty people fill 1.6 MB of disk in each round
@@ -153,6 +154,7 @@ def make_member(
     person = Person(id, pretence.fold.train, pretence.user, key_of_people(pretence, agreement))
     membership = store.membership()
     assert membership is not None
+    home_key = find_home_key(store.identity().secret, agreement, membership.credential)
 
     def search(ranker: KeptRanker) -> None:
         board.saw_ranker(learning, ranker)
@@ -165,7 +167,7 @@ def make_member(
         transport,
         learning,
         open_account(store, agreement, membership.credential, epsilon=pretence.epsilon),
-        key=person.key if agreement.is_seeded else ENTROPY,
+        key=person.key if agreement.is_seeded else home_key,
         id=id,
         search=search,
         keep_rounds=KEEP_ROUNDS,

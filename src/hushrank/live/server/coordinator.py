@@ -29,12 +29,13 @@ from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
 from hushrank.live.server.past import Past, begin_start, make_receipt, note_missing, read_past, read_receipt
 from hushrank.live.server.publication import PublishedRanker, publish_ranker
+from hushrank.live.server.received import COUNTED, count_refused
 from hushrank.live.server.rounds import Rounds, RoundState
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.credentials import is_secret
-from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing
+from hushrank.live.wire.news import Outcome, RoundNews, Standing
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import price_of
 
@@ -151,15 +152,8 @@ class Coordinator:
             self._check_soon()
 
     def standing(self, client: KnownClient) -> Standing:
-        return Standing(client.accepted, self._last(client))
-
-    def _last(self, client: KnownClient) -> LastAnswer | None:
-        if client.last_round is None:
-            return None
-        is_open = client.last_round == self.rounds.number and not self.rounds.is_over
-        is_abandoned = client.last_round in self._abandoned
-        outcome = Outcome.open if is_open else Outcome.abandoned if is_abandoned else Outcome.closed
-        return LastAnswer(client.last_round, outcome)
+        last = client.last(self.rounds, self._abandoned)
+        return Standing(client.accepted, last, client.accepted + client.refused)
 
     # What they ask
 
@@ -176,14 +170,14 @@ class Coordinator:
         return news
 
     def _news(self, client: KnownClient, after: int) -> RoundNews | None:
-        rounds = self.rounds
+        rounds, last = self.rounds, client.last(self.rounds, self._abandoned)
         if rounds.state is RoundState.finished:
-            return RoundNews(None, None, is_asked=False, last=self._last(client))
+            return RoundNews(None, None, is_asked=False, last=last)
         if not rounds.is_open or rounds.number <= after:
             return None
         closes_in_s = round(max(rounds.closes_at - self._clock(), 0.0), 3)
         receipt = make_receipt(self._digest_key, self.past.start, rounds.number)
-        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, self._last(client), receipt)
+        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, last, receipt)
 
     def published(self, round: int | None) -> PublishedRanker:
         """The ranker of the open round, or of the next one if none is open."""
@@ -198,15 +192,23 @@ class Coordinator:
 
     async def take_update(self, client: KnownClient, round: int, phase: str, weight: int, body: bytes) -> bool:
         """Count an update that is good in itself, once. True: the very same was counted before."""
+        row = store.UpdateRow(round, phase, client.id, weight, store.digest_body(body, self._digest_key), body)
+        try:
+            return await self._take_update(client, row)
+        except RefusedError as refused:
+            if refused.reason in COUNTED:
+                client.refused = await self._write(lambda connection: count_refused(connection, row))
+            raise
+
+    async def _take_update(self, client: KnownClient, row: store.UpdateRow) -> bool:
         self._refuse_if_stopping()
         self.past.refuse_if_behind()
         if self.is_in_trouble:
             raise RefusedError(Reason.disk, "the server cannot write to its disk: try again.", retry_after_s=5)
-        row = store.UpdateRow(round, phase, client.id, weight, store.digest_body(body, self._digest_key), body)
-        if round == self.rounds.number and row.key in self._digests:
+        if row.round == self.rounds.number and row.key in self._digests:
             return await self._take_again(row)
         try:
-            self.rounds.reserve(client.id, round, self._clock())
+            self.rounds.reserve(client.id, row.round, self._clock())
         except RefusedError as refused:
             if refused.reason is not Reason.late:
                 raise

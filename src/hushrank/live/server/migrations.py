@@ -50,4 +50,18 @@ def remember_starts(connection: sa.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored, remember_starts)
+def forget_whose_token(connection: sa.Connection) -> None:
+    """Version 4: tokens that were used are gone, and with them who used which; what did not count is counted."""
+    run = connection.exec_driver_sql
+    run("CREATE TABLE new_tokens (hash BLOB NOT NULL, expires_at FLOAT NOT NULL, PRIMARY KEY (hash))")
+    run("INSERT INTO new_tokens SELECT hash, expires_at FROM tokens WHERE client IS NULL")
+    run("DROP TABLE tokens")
+    run("ALTER TABLE new_tokens RENAME TO tokens")
+    run("ALTER TABLE clients ADD COLUMN refused INTEGER DEFAULT '0' NOT NULL")
+    run(
+        "CREATE TABLE seen (client INTEGER NOT NULL, round INTEGER NOT NULL, phase VARCHAR(16) NOT NULL, "
+        "digest BLOB NOT NULL, PRIMARY KEY (client, round, phase, digest)) WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored, remember_starts, forget_whose_token)

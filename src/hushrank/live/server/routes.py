@@ -22,7 +22,7 @@ from hushrank.live.server.counters import as_text
 from hushrank.live.server.instances import Instances
 from hushrank.live.server.limits import RateLimit, check_weight
 from hushrank.live.server.requests import Request, Response, address_of
-from hushrank.live.server.store import hash_secret
+from hushrank.live.server.store import NO_TOKEN, hash_secret
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import as_json
 from hushrank.live.wire.credentials import is_secret
@@ -140,7 +140,9 @@ class Routes:
         token = said.get("token")
         if not isinstance(token, str) or len(said) > 1:
             raise RefusedError(Reason.bad_request, 'the body must be {"token": "..."}, with no other key.')
-        standing = await self._federation.enrol(token if is_secret(token) else "", credential)
+        if not is_secret(token):
+            raise RefusedError(Reason.token, NO_TOKEN)
+        standing = await self._federation.enrol(token, credential)
         return Response({"accepted_updates": standing.accepted_updates})
 
     async def me(self, request: Request) -> Response:

@@ -35,13 +35,13 @@ CLIENTS = Table(
     Column("left_at", Float),
     Column("accepted", Integer, nullable=False),  # updates, ever
     Column("last_round", Integer),  # in which an update was accepted
+    Column("refused", Integer, nullable=False, server_default="0"),  # well-formed updates that did not count, ever
 )
-TOKENS = Table(
+TOKENS = Table(  # that nobody has used. Why a used one is deleted: nothing may say whom it was given to
     "tokens",
     TABLES,
     Column("hash", LargeBinary(32), primary_key=True),
     Column("expires_at", Float, nullable=False),
-    Column("client", Integer),  # who used it
 )
 ROUNDS = Table(
     "rounds",
@@ -69,6 +69,15 @@ UPDATES = Table(
     Column("weight", Integer, nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # keyed BLAKE2 of the body
     Column("body", LargeBinary),  # wiped when the round is over
+    sqlite_with_rowid=False,
+)
+SEEN = Table(  # updates that did not count, so that the same bytes are not counted again; `received.py`
+    "seen",
+    TABLES,
+    Column("client", Integer, primary_key=True),
+    Column("round", Integer, primary_key=True),
+    Column("phase", String(16), primary_key=True),
+    Column("digest", LargeBinary(16), primary_key=True),
     sqlite_with_rowid=False,
 )
 RANKERS = Table(

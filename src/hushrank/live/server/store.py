@@ -46,6 +46,7 @@ from hushrank.privacy.renyi import Spend
 from hushrank.types import Array, NamedArrays
 
 FILE = "federation.sqlite"
+NO_TOKEN = "this token cannot be used: ask the operator for another one."
 _DIGESTS_KEPT = 100  # Why: rounds in which an answer whose acknowledgement was lost is still known when it comes again
 
 
@@ -72,6 +73,7 @@ class Member(NamedTuple):
     credential_hash: bytes
     accepted: int
     last_round: int | None
+    refused: int
     has_left: bool
 
 
@@ -181,23 +183,22 @@ def add_tokens(connection: sa.Connection, hashes: Iterable[bytes], *, expires_at
 
 
 def enrol_client(connection: sa.Connection, token: bytes, credential: bytes, *, now: float) -> Member:
-    """The client of this credential (both hashed), new or, when its answer was lost, the one that the token made.
+    """The client of this credential (both hashed), new or, when its answer was lost, the one that is there.
 
-    All refusals are one: nobody learns whether a token exists, was used or has expired.
+    A token is deleted when it is used: nothing says which client it made, and so to whom its operator gave it. A lost
+    answer is asked for again by the credential, which only its client has. All refusals are one: nobody learns whether
+    a token exists, was used or has expired.
     """
     found = connection.execute(sa.select(TOKENS).where(TOKENS.c.hash == token)).one_or_none()
-    if found is not None and found.client is not None:
-        member = _read_member(connection, CLIENTS.c.id == found.client)
-        if member is not None and member.credential_hash == credential and not member.has_left:
-            return member
-    is_taken = _read_member(connection, CLIENTS.c.credential_hash == credential) is not None
-    if found is None or found.client is not None or found.expires_at <= now or is_taken:
-        raise RefusedError(Reason.token, "this token cannot be used: ask the operator for another one.")
+    member = _read_member(connection, CLIENTS.c.credential_hash == credential)
+    if found is None and member is not None and not member.has_left:
+        return member
+    if found is None or found.expires_at <= now or member is not None:
+        raise RefusedError(Reason.token, NO_TOKEN)
     values = {"credential_hash": credential, "enrolled_at": now, "accepted": 0}
     made = connection.execute(sa.insert(CLIENTS).values(values)).inserted_primary_key
-    client = int(made[0]) if made else 0
-    connection.execute(sa.update(TOKENS).where(TOKENS.c.hash == token).values(client=client))
-    return Member(client, credential, 0, None, has_left=False)
+    connection.execute(sa.delete(TOKENS).where(TOKENS.c.hash == token))
+    return Member(int(made[0]) if made else 0, credential, 0, None, 0, has_left=False)
 
 
 def leave_client(connection: sa.Connection, client: int, *, now: float) -> None:
@@ -216,7 +217,8 @@ def _read_member(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Me
 
 
 def _as_member(row: Any) -> Member:
-    return Member(row.id, row.credential_hash, row.accepted, row.last_round, has_left=row.left_at is not None)
+    is_there = row.left_at is None
+    return Member(row.id, row.credential_hash, row.accepted, row.last_round, row.refused, has_left=not is_there)
 
 
 _INSERT_UPDATE = sa.insert(UPDATES)

@@ -32,7 +32,15 @@ LAST: Json = {
     "required": ["round", "outcome"],
     "properties": {"round": ROUND, "outcome": {"enum": [str(outcome) for outcome in Outcome]}},
 }
-STANDING: Json = {"accepted_updates": {"type": "integer", "minimum": 0}, "last": LAST}
+STANDING: Json = {
+    "accepted_updates": {"type": "integer", "minimum": 0},
+    "last": LAST,
+    "received_updates": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "well-formed updates that the server has seen of this client, those that did not count included",
+    },
+}
 NEWS: Json = {
     "round": ROUND,
     "closes_in_s": {"type": ["number", "null"], "minimum": 0},
@@ -63,9 +71,16 @@ class Standing:
 
     accepted_updates: int
     last: LastAnswer | None
+    received_updates: int | None = None  # well-formed ones, accepted or not; None: an older server, which did not count
 
     def as_json(self) -> dict[str, Any]:
-        return {"accepted_updates": self.accepted_updates, "last": self.last and self.last.as_json()}
+        said = {"accepted_updates": self.accepted_updates, "last": self.last and self.last.as_json()}
+        return said if self.received_updates is None else {**said, "received_updates": self.received_updates}
+
+    @property
+    def seen_updates(self) -> int:
+        """As many as the server says that it has seen, of those that it counts."""
+        return max(self.accepted_updates, self.received_updates or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +104,8 @@ class RoundNews:
 def parse_standing(values: object) -> Standing:
     """From JSON that anybody may have written."""
     known = _as_mapping(values)
-    return Standing(_whole(known, "accepted_updates", 0), _parse_last(known))
+    received = None if known.get("received_updates") is None else _whole(known, "received_updates", 0)
+    return Standing(_whole(known, "accepted_updates", 0), _parse_last(known), received)
 
 
 def parse_news(values: object) -> RoundNews:
