@@ -122,14 +122,14 @@ def test_live_audits_of_what_no_federation_does_are_refused(name: str, keys: dic
 
 
 def test_a_live_server_is_audited_through_the_wire() -> None:
-    """60 runs of one round with nearly no noise: told apart every time, as far as 60 runs can show, and no further than
-    the claim. (30 of each, half of which choose: 15 of 15 against 0 of 15 is ln(.602 / .398) = .41 at 99.9 %.)"""
+    """200 runs of one round with nearly no noise: told apart as far as 200 runs can show, and no further than the claim.
+    (100 of each, half of which choose: 50 of 50 against 0 of 50 is ln(.859 / .141) = 1.81 at 99.9 %.)"""
     shares = list[float]()
     keys: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 0.1, "n_clients": 3, "rounds": 1}
-    found = audit_live(recipe_of(**keys), Question(), AuditOptions(runs=30, report=shares.append))
+    found = audit_live(recipe_of(**keys), Question(), AuditOptions(runs=100, report=shares.append))
     assert shares[-1] == 1.0 and found["estimator"] == "live"
     counts = found["counts"]
-    assert counts["runs_with_canary"] + counts["runs_without_canary"] in (30, 31)
+    assert counts["runs_with_canary"] + counts["runs_without_canary"] in (100, 101)
     seen = sorted([counts["events_with_canary"], counts["events_without_canary"]])
-    assert seen[0] == 0 and seen[1] >= 8  # the event was chosen on other runs, and may miss some
-    assert 0.0 < found["bound"] < 0.6 < found["claim"]
+    assert seen[0] == 0 and seen[1] >= 30  # the event was chosen on other runs, and may miss some
+    assert 0.3 < found["bound"] < 2.0 < found["claim"]
