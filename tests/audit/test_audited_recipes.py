@@ -131,5 +131,5 @@ def test_a_live_server_is_audited_through_the_wire() -> None:
     counts = found["counts"]
     assert counts["runs_with_canary"] + counts["runs_without_canary"] in (100, 101)
     seen = sorted([counts["events_with_canary"], counts["events_without_canary"]])
-    assert seen[0] == 0 and seen[1] >= 30  # the event was chosen on other runs, and may miss some
-    assert 0.3 < found["bound"] < 2.0 < found["claim"]
+    assert seen[0] <= 5 and seen[1] >= 30  # the event was chosen on other runs, and may miss some
+    assert 0.1 < found["bound"] < 2.0 < found["claim"]
