@@ -17,8 +17,8 @@ from hushrank.live.wire.credentials import make_secret
 class Connection(asyncio.Protocol):
     """A keep-alive connection: one request at a time, answers with a Content-Length."""
 
-    def __init__(self) -> None:
-        self._buffer = b""
+    def __init__(self, port: int) -> None:
+        self._port, self._buffer = port, b""
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -42,16 +42,23 @@ class Connection(asyncio.Protocol):
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """The answer's status and body."""
+        if self._transport.is_closing():  # after a refusal for asking too often
+            await self.open()
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
+
+    async def open(self) -> None:
+        self._buffer = b""
+        await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self._port)
 
     def close(self) -> None:
         self._transport.close()
 
 
 async def connect(port: int) -> Connection:
-    _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
+    connection = Connection(port)
+    await connection.open()
     return connection
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import sys
@@ -245,6 +246,23 @@ def test_one_client_cannot_take_all_connections(tmp_path: Path) -> None:
         assert all(is_ended(each) for each in held[:3])
         assert all(ask_as(each, person).startswith(b"HTTP/1.1 200") for each in held[3:])
         for each in held:
+            each.close()
+
+
+def test_who_has_enrolled_is_no_stranger(tmp_path: Path) -> None:
+    create_federation(tmp_path / "f", "--features", 3, connections=3)
+    with serving(tmp_path / "f") as server, connect(server.url) as new:
+        token = (tmp_path / "f" / "tokens.txt").read_text(encoding="utf-8").split()[0]
+        body = json.dumps({"token": token}).encode()
+        head = f"POST {protocol.ENROL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {'c' * 43}\r\nhushrank-wire: 1\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        new.sendall(head.encode() + body)
+        assert read_answer(new).startswith(b"HTTP/1.1 200")
+        strangers = [connect(server.url) for _ in range(10)]
+        assert is_ended(strangers[0])
+        new.sendall(HEAD + b"\r\n")
+        assert read_answer(new).startswith(b"HTTP/1.1 200")  # it was not it that made room
+        for each in strangers:
             each.close()
 
 

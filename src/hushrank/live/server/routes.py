@@ -143,6 +143,7 @@ class Routes:
         if not is_secret(token):
             raise RefusedError(Reason.token, NO_TOKEN)
         standing = await self._federation.enrol(token, credential)
+        request.recognise(self._federation.identify(credential).id)
         return Response({"accepted_updates": standing.accepted_updates})
 
     async def me(self, request: Request) -> Response:
