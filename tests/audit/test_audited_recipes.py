@@ -122,7 +122,7 @@ def test_live_audits_of_what_no_federation_does_are_refused(name: str, keys: dic
 
 
 def test_a_live_server_is_audited_through_the_wire() -> None:
-    """200 runs of one round with nearly no noise: told apart as far as 200 runs can show, and no further than the claim.
+    """200 runs of one round with nearly no noise: told apart as far as so many can show, and no further than the claim.
     (100 of each, half of which choose: 50 of 50 against 0 of 50 is ln(.859 / .141) = 1.81 at 99.9 %.)"""
     shares = list[float]()
     keys: dict[str, Any] = {"privacy": "sound", "noise_multiplier": 0.1, "n_clients": 3, "rounds": 1}
