@@ -394,7 +394,7 @@ def improper_keys() -> list[bytes]:
     return [number.to_bytes(32, "little") for number in numbers]
 
 
-@pytest.mark.parametrize("key", improper_keys())
+@pytest.mark.parametrize("key", improper_keys(), ids=bytes.hex)
 @pytest.mark.parametrize("kind", ["sealing_key", "mask_key"])
 def test_a_key_that_is_none_is_refused_by_all_though_it_is_signed(kind: str, key: bytes) -> None:
     table = at_the_end_of(SumPhase.ADVERTISE)
