@@ -82,7 +82,7 @@ def measure(n_clients: int, n_entries: int, n_silent: int, neighbours_from: int)
         "n_entries": n_entries,
         "n_silent": n_silent,
         "threshold": config.threshold,
-        "least_honest": config.least_honest,
+        "least_honest": config.honest_in_sum,
         "n_neighbours": config.sharing(n_clients).degree,
         "shares_needed": config.sharing(n_clients).threshold,
         "largest_error": error,

@@ -60,6 +60,10 @@ def fuzzed(data: Path) -> str:
         ["sums over enough honest clients that came out all the same", f"{found['sums']:,}"],
         ["honest clients whose two secrets the server held", f"{found['both secrets']:,}"],
         ["sums over fewer honest clients than agreed", f"{found['sums too small']:,}"],
+        [
+            "other sums, differences or single updates that were free of masks",
+            f"{found['opened by combining']:,}",
+        ],
         ["clients that revealed twice", f"{found['revealed twice']:,}"],
         [
             "older states or second beginnings that went through",

@@ -9,7 +9,7 @@ import pytest
 from shown_blocks import ROOT
 
 from benchmarks.secure_sum_fuzz import BROKEN, ODD
-from hushrank.privacy.neighbours import plan_neighbours
+from hushrank.privacy.neighbours import log2_of_exposure
 from hushrank.privacy.secure_messages import SumConfig, usual_threshold
 
 PAGE = (ROOT / "docs" / "secure_sum.md").read_text(encoding="utf-8")
@@ -23,14 +23,22 @@ NUMBERS = [
 def test_thresholds(row: list[int]) -> None:
     config = SumConfig(bytes(16), row[0], 1, 1.0, row[1])
     assert row[1:3] == [usual_threshold(row[0]), config.n_colluding]
-    assert row[3] == config.threshold - config.n_colluding == config.least_roster - config.n_colluding
+    assert row[3] == config.honest_in_sum == config.least_roster - config.n_colluding
+    sharing = config.sharing(config.n_clients)
+    if sharing.degree < config.n_clients - 1:  # with neighbours, but for a chance of 2^-40
+        assert log2_of_exposure(row[0], sharing, n_colluding=row[2], least_honest=row[3]) <= -40
     assert 2 * config.threshold > config.n_clients + config.n_colluding
 
 
 @pytest.mark.parametrize("row", [row for row in NUMBERS if len(row) == 3])
 def test_neighbours(row: list[int]) -> None:
-    n = row[0]
-    assert plan_neighbours(n, n_colluding=n // 3, n_silent=n // 10, least_honest=n // 4) == (row[1], row[2])
+    config = SumConfig(bytes(16), row[0], 1, 1.0, usual_threshold(row[0]))
+    assert config.sharing(row[0]) == (row[1], row[2])
+
+
+def test_fewer_neighbours_do_for_a_quarter() -> None:
+    config = SumConfig(bytes(16), 1000, 1, 1.0, usual_threshold(1000), least_honest=250)
+    assert f"`least_honest` = 250 of 1,000 takes {config.sharing(1000).degree} neighbours" in PAGE
 
 
 def test_both_tables_were_found() -> None:

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, hypergeom
 
-from hushrank.privacy.neighbours import Neighbours, choose_neighbours, log2_of_exposure, plan_neighbours
+from hushrank.privacy import neighbours
+from hushrank.privacy.neighbours import (
+    LOSS_BITS,
+    SECURITY_BITS,
+    Neighbours,
+    _highest_threshold,
+    choose_neighbours,
+    log2_of_exposure,
+    plan_neighbours,
+)
 from hushrank.privacy.secure_messages import SumConfig, SumPhase, usual_threshold
 from hushrank.privacy.secure_sum import run_secure_sum
 
@@ -78,10 +87,34 @@ def test_where_only_all_others_would_do_all_others_are_asked() -> None:
     assert config.sharing(12) == (11, 9)
 
 
+def test_where_no_degree_serves_it_is_known_after_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2, 4, 8, ..., 512 and 998 are tried, not all 997 degrees."""
+    tried: list[int] = []
+
+    def count(n_clients: int, degree: int, **options: Any) -> int:
+        tried.append(degree)
+        return _highest_threshold(n_clients, degree, **options)
+
+    monkeypatch.setattr(neighbours, "_highest_threshold", count)
+    assert plan_neighbours.__wrapped__(1000, n_colluding=333, n_silent=100, least_honest=600) is None
+    assert tried == [2, 4, 8, 16, 32, 64, 128, 256, 512, 998]
+
+
+@pytest.mark.parametrize(("n", "silent"), [(20, 1), (60, 6), (150, 7), (300, 30)])
+def test_doubling_misses_no_smaller_degree(n: int, silent: int) -> None:
+    """Every degree below the plan's breaks the bound, and where there is no plan every degree does."""
+    for least in (2, n // 4, n // 3 + 1, n // 2):
+        found = plan_neighbours(n, n_colluding=n // 3, n_silent=silent, least_honest=least)
+        for degree in range(2, found.degree if found else n - 1):
+            threshold = _highest_threshold(n, degree, n_silent=silent, loss_bits=LOSS_BITS)
+            each = Neighbours(degree, threshold)
+            assert log2_of_exposure(n, each, n_colluding=n // 3, least_honest=least) > -SECURITY_BITS
+
+
 def test_small_rosters_share_with_everybody_and_large_ones_with_neighbours() -> None:
     config = SumConfig(bytes(16), 1200, 1, 1.0, usual_threshold(1200))
     assert config.sharing(999) == (998, 801)
-    assert config.sharing(1000).degree < 200
+    assert config.sharing(1200).degree < 200
 
 
 def test_a_roster_with_more_liars_in_proportion_needs_more_neighbours() -> None:

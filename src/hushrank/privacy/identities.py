@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 SIGNATURE_BYTES = 64
+PROTOCOL = b"hushrank secure sum 3|"  # begins all that is signed, derived or committed to: versions do not mix
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +50,4 @@ def is_signed(public: bytes | None, purpose: str, message: bytes, signature: byt
 
 
 def _name(purpose: str, message: bytes) -> bytes:
-    return b"hushrank secure sum 2|" + purpose.encode() + b"|" + message
+    return PROTOCOL + purpose.encode() + b"|" + message

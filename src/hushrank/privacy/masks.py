@@ -1,7 +1,8 @@
 """The cryptography of a secure sum: keys agreed by two clients, masks made of keys, shares sealed for one reader.
 
 X25519 agrees, HKDF with SHA-256 derives, ChaCha20 makes masks, ChaCha20-Poly1305 seals; all from the `cryptography`
-package. Every derived key names its use, and is used for one message or one mask only: so nonces may be 0.
+package. Every derived key names its use, and is used for one message or one mask only: so nonces may be 0. X25519 reads
+many byte strings as one key: `is_sound_key` refuses other spellings, and derived keys must name whose they are.
 """
 
 from __future__ import annotations
@@ -17,16 +18,31 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from hushrank.privacy.identities import PROTOCOL
 from hushrank.types import Array
 
 KEY_BYTES = 32
 _NONCE = bytes(12)
 _COUNTER = bytes(4)  # ChaCha20 starts at block 0
+_PRIME = 2**255 - 19
+_LOW_ORDER = {  # Why these: all numbers below the prime with which X25519 agrees on zeros, whatever the secret
+    0,
+    1,
+    _PRIME - 1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+}
 
 
 def public_key(secret: bytes) -> bytes:
     """What others need to agree on a key with the owner of this secret."""
     return X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+
+
+def is_sound_key(public: bytes) -> bool:
+    """Whether this is a public key in its one proper spelling, with which a secret can be agreed."""
+    number = int.from_bytes(public, "little")
+    return len(public) == KEY_BYTES and number < _PRIME and number not in _LOW_ORDER
 
 
 def agree(secret: bytes, others: Iterable[bytes]) -> list[bytes]:
@@ -40,13 +56,13 @@ def agree(secret: bytes, others: Iterable[bytes]) -> list[bytes]:
 
 def derive(secret: bytes, purpose: str, context: bytes = b"") -> bytes:
     """A 32-byte key for one purpose; another purpose or context gives an unrelated one."""
-    info = b"hushrank secure sum 2|" + purpose.encode() + b"|" + context
+    info = PROTOCOL + purpose.encode() + b"|" + context
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
 
 
 def commit(seed: bytes) -> bytes:
     """A digest that tells a seed of 32 random bytes from any other without betraying it."""
-    return hashlib.sha256(b"hushrank secure sum 2|commitment|" + seed).digest()
+    return hashlib.sha256(PROTOCOL + b"commitment|" + seed).digest()
 
 
 def expand_mask(key: bytes, n_entries: int) -> Array:

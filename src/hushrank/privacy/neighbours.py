@@ -51,15 +51,22 @@ def plan_neighbours(
 
     n_colluding: at most, with the server. n_silent: at most, of those on the roster, for a sum that must not be lost.
     """
-    for degree in range(2, n_clients - 1):
+
+    def try_degree(degree: int) -> Neighbours | None:
         threshold = _highest_threshold(n_clients, degree, n_silent=n_silent, loss_bits=loss_bits)
-        found = Neighbours(degree, threshold)
-        sizes = (2, least_honest)  # Why: the single client is the quick test, and nearly always the one that decides
-        if all(
-            log2_of_exposure(n_clients, found, n_colluding=n_colluding, least_honest=least) <= -security_bits
-            for least in sizes
-        ):
-            return found
+        found, most = Neighbours(degree, threshold), max(least_honest - 1, 1)
+        # Why three: the smallest and the largest set are quick to test, and nearly always those that decide
+        for sizes in (np.array([1]), np.array([most]), np.arange(1, most + 1)):
+            if _log2_of_exposure(n_clients, found, sizes, n_colluding=n_colluding) > -security_bits:
+                return None
+        return found
+
+    failed = 1
+    while failed < n_clients - 2:  # Why doubling: more neighbours serve better, so where none serve it ends soon
+        degree = min(2 * failed, n_clients - 2)
+        if try_degree(degree):
+            return next(found for d in range(failed + 1, degree + 1) if (found := try_degree(d)))
+        failed = degree
     return None
 
 
@@ -74,18 +81,22 @@ def _highest_threshold(n_clients: int, degree: int, *, n_silent: int, loss_bits:
 
 def log2_of_exposure(n_clients: int, found: Neighbours, *, n_colluding: int, least_honest: int) -> float:
     """log2 of the bound above, on a sum over fewer honest clients or on two secrets of one of them."""
-    sizes = np.arange(1, max(least_honest, 2))  # [n_sizes], a
+    return _log2_of_exposure(n_clients, found, np.arange(1, max(least_honest, 2)), n_colluding=n_colluding)
+
+
+def _log2_of_exposure(n_clients: int, found: Neighbours, sizes: Array, *, n_colluding: int) -> float:
+    """The same, of sets of these sizes alone: [n_sizes], a."""
     inside = np.minimum(n_colluding + sizes - 1, n_clients - 1)
     needed = max(found.threshold - 1, 0)
-    tails = np.logaddexp.reduce(_log_chances(n_clients - 1, inside, found.degree)[:, needed:], axis=1)
+    tails = np.logaddexp.reduce(_log_chances(n_clients - 1, inside, found.degree, least=needed), axis=1)
     factorials = _log_factorials(n_clients)
     sets = factorials[n_clients] - factorials[sizes] - factorials[n_clients - sizes]
     return float(np.logaddexp.reduce(sets + sizes * np.minimum(tails, 0.0)) / math.log(2))
 
 
-def _log_chances(n: int, n_marked: Array, n_drawn: int) -> Array:
-    """[len(n_marked), n_drawn + 1] log of C(m, i) C(n - m, d - i) / C(n, d): that i of d drawn are marked."""
-    factorials, hits = _log_factorials(n), np.arange(n_drawn + 1)[None]
+def _log_chances(n: int, n_marked: Array, n_drawn: int, *, least: int = 0) -> Array:
+    """[len(n_marked), n_drawn + 1 - least] log of C(m, i) C(n - m, d - i) / C(n, d): that i of d drawn are marked."""
+    factorials, hits = _log_factorials(n), np.arange(least, n_drawn + 1)[None]
     marked = np.asarray(n_marked)[:, None]
     misses, rest = n_drawn - hits, n - marked
     can_be = (hits <= marked) & (misses <= rest)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushrank.privacy.fixed_point import encode_values
-from hushrank.privacy.identities import SIGNATURE_BYTES, Enrolment, is_signed, sign
+from hushrank.privacy.identities import Enrolment, is_signed, sign
 from hushrank.privacy.masks import KEY_BYTES, agree, commit, derive, public_key, seal, unseal
 from hushrank.privacy.neighbours import Neighbours, choose_neighbours
 from hushrank.privacy.secure_messages import (
@@ -28,11 +28,12 @@ from hushrank.privacy.secure_messages import (
     SumPhase,
     Survivors,
     apply_mask,
+    check_advert,
     describe_advert,
     describe_survivors,
     digest_of,
     expect_phase,
-    is_well_formed,
+    is_repeated,
     own_mask,
     pair_masks,
     view_of,
@@ -109,8 +110,9 @@ def mask_values(
     shares = {**state.shares, **_open_delivery(state, delivery)}
     view = view_of(state.digest, delivery.sharers)
     words = words + own_mask(_secret(state, "own mask"), view, n)
-    others = [state.adverts[i] for i in find_partners(state, delivery)]
-    for other, mask in zip(others, pair_masks(_secret(state, "mask key"), others, view, n), strict=True):
+    own, others = state.adverts[state.client_id], [state.adverts[i] for i in find_partners(state, delivery)]
+    masks = pair_masks(_secret(state, "mask key"), own, others, view, n)
+    for other, mask in zip(others, masks, strict=True):
         words = apply_mask(words, mask, is_added=state.client_id < other.client_id)
     state = replace(state, phase=SumPhase.SIGN, shares=shares, sharers=delivery.sharers, adverts={}, entropy=b"")
     return state, MaskedValues(state.client_id, words, sign(enrolment.secret, UPLOAD, view))
@@ -183,10 +185,9 @@ def _check_roster(state: ClientState, roster: Roster, enrolment: Enrolment) -> N
         )
     if not set(ids) <= enrolment.identities.keys():
         raise ValueError("somebody is on the roster whose identity this client does not know: refused.")
-    if not all(is_well_formed(advert) for advert in roster.adverts):
-        raise ValueError(f"a key, commitment or signature has not {KEY_BYTES} or {SIGNATURE_BYTES} bytes.")
-    keys = [key for advert in roster.adverts for key in (advert.sealing_key, advert.mask_key)]
-    if len(set(keys)) != len(keys):
+    for advert in roster.adverts:
+        check_advert(advert)
+    if is_repeated(roster.adverts):
         raise ValueError("two keys of the roster are the same: somebody answers for somebody else.")
 
 
@@ -229,13 +230,18 @@ def _new_writers(state: ClientState, delivery: Delivery) -> list[Advert]:
 
 
 def _open_delivery(state: ClientState, delivery: Delivery) -> dict[int, tuple[bytes, bytes]]:
-    """{writer: its two shares}; refuses the whole delivery if one does not open."""
-    writers = [writer for writer, _ in delivery.sealed]
-    keys = _sealing_keys(state, [state.adverts[writer] for writer in writers], is_writer=False)
-    opened = [unseal(key, sealed) for key, (_, sealed) in zip(keys, delivery.sealed, strict=True)]
-    if any(len(pair) != 2 * SHARE_BYTES for pair in opened):
-        raise ValueError("a sealed message does not hold two shares.")
-    return {w: (pair[:SHARE_BYTES], pair[SHARE_BYTES:]) for w, pair in zip(writers, opened, strict=True)}
+    """{writer: its two shares}; refuses the whole delivery if one does not open, and names its writer."""
+    keys = _sealing_keys(state, [state.adverts[writer] for writer, _ in delivery.sealed], is_writer=False)
+    opened = {}
+    for key, (writer, sealed) in zip(keys, delivery.sealed, strict=True):
+        try:
+            pair = unseal(key, sealed)
+        except ValueError as error:
+            raise ValueError(f"client {writer}: {error}") from error
+        if len(pair) != 2 * SHARE_BYTES:
+            raise ValueError(f"client {writer}: a sealed message does not hold two shares.")
+        opened[writer] = (pair[:SHARE_BYTES], pair[SHARE_BYTES:])
+    return opened
 
 
 def _check_confirmation(state: ClientState, confirmation: Confirmation, enrolment: Enrolment) -> None:

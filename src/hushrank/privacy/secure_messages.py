@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from hushrank.privacy.fixed_point import FixedPoint
 from hushrank.privacy.identities import SIGNATURE_BYTES
-from hushrank.privacy.masks import KEY_BYTES, agree, derive, expand_mask
+from hushrank.privacy.masks import KEY_BYTES, agree, derive, expand_mask, is_sound_key
 from hushrank.privacy.neighbours import Neighbours, plan_neighbours
 from hushrank.types import Array
 
@@ -38,7 +38,7 @@ class SumConfig:
     n_entries: int  # values of each client
     bound: float  # the largest absolute value of an entry
     threshold: int  # clients that must answer in every phase; see `usual_threshold`
-    least_honest: int = 2  # clients in every sum that comes out, those that collude with the server not counted
+    least_honest: int | None = None  # see `honest_in_sum`; None: as many as the threshold gives
     neighbours_from: int = 1000  # clients on a roster, from which on secrets are shared with random neighbours only
     silent_share: float = 0.1  # with neighbours: of the roster, may fall silent without the sum being lost
 
@@ -52,9 +52,9 @@ class SumConfig:
                 f"threshold is {self.threshold} of {self.n_clients} clients, must be at least 2, more than two thirds, "
                 "at most all: with fewer, a server and a third of the clients could open an update."
             )
-        if not (self.least_honest >= 1 and self.least_roster <= self.n_clients):
+        if not (self.honest_in_sum >= 1 and self.least_roster <= self.n_clients):
             raise ValueError(
-                f"least_honest is {self.least_honest}, must be from 1 to {self.n_clients - self.n_colluding}: a third "
+                f"least_honest is {self.honest_in_sum}, must be from 1 to {self.n_clients - self.n_colluding}: a third "
                 f"of {self.n_clients} clients may collude with the server."
             )
         if not 0 <= self.silent_share < 1 / 3:
@@ -71,9 +71,14 @@ class SumConfig:
         return self.n_clients // 3
 
     @property
+    def honest_in_sum(self) -> int:
+        """Clients in every sum that comes out, those that collude with the server not counted."""
+        return self.threshold - self.n_colluding if self.least_honest is None else self.least_honest
+
+    @property
     def least_roster(self) -> int:
         """Clients on a roster, and again among the survivors: with fewer, a client refuses to go on."""
-        return max(self.threshold, self.least_honest + self.n_colluding)
+        return max(self.threshold, self.honest_in_sum + self.n_colluding)
 
     def sharing(self, n_clients: int) -> Neighbours:
         """With how many others on a roster of n_clients each shares its secrets."""
@@ -83,7 +88,7 @@ class SumConfig:
                 n_clients,
                 n_colluding=self.n_colluding,
                 n_silent=math.ceil(self.silent_share * n_clients),
-                least_honest=self.least_honest,
+                least_honest=self.honest_in_sum,
             )
         return planned or Neighbours(n_clients - 1, self.threshold)
 
@@ -195,10 +200,21 @@ def count_sent_bytes(n_clients: int, n_entries: int) -> int:
 # What both sides compute.
 
 
-def pair_masks(secret: bytes, others: Sequence[Advert], view: bytes, n_entries: int) -> Iterator[Array]:
-    """[n_entries] uint32 for each other client: the mask that both compute, PRG(s_uv)."""
-    for shared in agree(secret, (other.mask_key for other in others)):
-        yield expand_mask(derive(shared, "pair mask", view), n_entries)
+def pair_masks(secret: bytes, own: Advert, others: Sequence[Advert], view: bytes, n_entries: int) -> Iterator[Array]:
+    """[n_entries] uint32 for each other client: the mask that both compute, PRG(s_uv). secret, own: of one client."""
+    agreed = agree(secret, (other.mask_key for other in others))
+    for other, shared in zip(others, agreed, strict=True):
+        yield expand_mask(derive(shared, "pair mask", name_pair(own, other, view)), n_entries)
+
+
+def name_pair(one: Advert, other: Advert, view: bytes) -> bytes:
+    """A view and two of its clients, in either order.
+
+    Why: X25519 agrees on the same bytes with a key and with altered copies of it. If a mask did not say whose it is,
+    somebody with a copy of w's key would have w's mask with u. Where u adds one and subtracts the other, both vanish.
+    """
+    first, second = sorted((one, other), key=lambda advert: advert.client_id)
+    return view + _pack_ids((first.client_id, second.client_id)) + first.mask_key + second.mask_key
 
 
 def own_mask(seed: bytes, view: bytes, n_entries: int) -> Array:
@@ -215,6 +231,20 @@ def is_well_formed(advert: Advert) -> bool:
     """Whether every field has its length, so that fields can be written one after the other."""
     keys = (advert.sealing_key, advert.mask_key, advert.commitment)
     return all(len(key) == KEY_BYTES for key in keys) and len(advert.signature) == SIGNATURE_BYTES
+
+
+def check_advert(advert: Advert) -> None:
+    """Refuse an advert that cannot be used, whoever signed it."""
+    if not is_well_formed(advert):
+        raise ValueError(f"a key, commitment or signature has not {KEY_BYTES} or {SIGNATURE_BYTES} bytes.")
+    if not (is_sound_key(advert.sealing_key) and is_sound_key(advert.mask_key)):
+        raise ValueError(f"a public key of client {advert.client_id} is malformed: no key can be agreed with it.")
+
+
+def is_repeated(adverts: Iterable[Advert]) -> bool:
+    """Whether two keys are the same."""
+    keys = [key for advert in adverts for key in (advert.sealing_key, advert.mask_key)]
+    return len(set(keys)) != len(keys)
 
 
 def describe_advert(config: SumConfig, advert: Advert) -> bytes:
@@ -244,7 +274,7 @@ def expect_phase(phase: SumPhase, wanted: SumPhase) -> None:
 
 
 def _digest_config(config: SumConfig) -> bytes:
-    counts = (config.n_clients, config.n_entries, config.threshold, config.least_honest, config.neighbours_from)
+    counts = (config.n_clients, config.n_entries, config.threshold, config.honest_in_sum, config.neighbours_from)
     numbers = struct.pack("<5Q2d", *counts, config.bound, config.silent_share)
     return hashlib.sha256(b"agreement|" + numbers + config.session).digest()
 

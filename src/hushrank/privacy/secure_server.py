@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushrank.privacy.fixed_point import decode_sum
-from hushrank.privacy.identities import SIGNATURE_BYTES, is_signed
-from hushrank.privacy.masks import KEY_BYTES, commit, public_key
+from hushrank.privacy.identities import is_signed
+from hushrank.privacy.masks import commit, public_key
 from hushrank.privacy.secure_messages import (
     ADVERT,
     SURVIVORS,
@@ -26,11 +26,12 @@ from hushrank.privacy.secure_messages import (
     SumPhase,
     Survivors,
     apply_mask,
+    check_advert,
     describe_advert,
     describe_survivors,
     digest_of,
     expect_phase,
-    is_well_formed,
+    is_repeated,
     own_mask,
     pair_masks,
     view_of,
@@ -75,10 +76,12 @@ def add_advert(state: SumServer, advert: Advert) -> SumServer:
     _refuse_second(advert.client_id, state.adverts)
     if len(state.adverts) == state.config.n_clients:
         raise ValueError(f"{state.config.n_clients} clients advertised already, no more may take part.")
-    if not is_well_formed(advert):
-        raise ValueError(f"a key, commitment or signature has not {KEY_BYTES} or {SIGNATURE_BYTES} bytes.")
+    check_advert(advert)
     _check_signature(state, advert.client_id, ADVERT, describe_advert(state.config, advert), advert.signature)
-    return replace(state, adverts={**state.adverts, advert.client_id: advert})
+    adverts = {**state.adverts, advert.client_id: advert}
+    if is_repeated(adverts.values()):
+        raise ValueError(f"a public key of client {advert.client_id} was advertised before: refused.")
+    return replace(state, adverts=adverts)
 
 
 def close_adverts(state: SumServer) -> tuple[SumServer, Roster]:
@@ -182,7 +185,8 @@ def finish_sum(state: SumServer) -> tuple[SumServer, SecureSum]:
         secret = join(silent, of_keys)
         _check_joined(public_key(secret) == state.adverts[silent].mask_key, silent)
         others = [state.adverts[i] for i in alive if i in state.readers[silent] or silent in state.readers[i]]
-        for other, mask in zip(others, pair_masks(secret, others, state.view, n), strict=True):
+        masks = pair_masks(secret, state.adverts[silent], others, state.view, n)
+        for other, mask in zip(others, masks, strict=True):
             total = apply_mask(total, mask, is_added=silent < other.client_id)  # the survivor did the opposite
     decoded = decode_sum(total, state.config.encoding, n_summed=len(alive))
     return replace(state, phase=SumPhase.DONE, total=total), SecureSum(decoded, alive)

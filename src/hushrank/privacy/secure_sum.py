@@ -10,12 +10,13 @@ the own masks of those that did not are removed with shares that others hold. Fi
     4 sign        client: what it was told so far, signed                  server: as many signatures as the threshold
     5 reveal      client: of each client *one* of the two shares           server: the sum
 
-A view is session, roster and sharers. Masks are derived of it, so that clients with different views never cancel. Every
-step is a pure function (state, input) -> (state, output) without I/O; a driver carries the messages. A driver must keep
-a client's new state before it sends the output (`secure_state.py`), and never use an old state again.
+A view is session, roster and sharers. Masks are derived of it, so that clients with different views never cancel, and
+of the two clients' ids and keys, so that no two pairs have the same mask. Every step is a pure function (state, input)
+-> (state, output) without I/O; a driver carries the messages. A driver must keep a client's new state before it sends
+the output (`secure_state.py`), and never use an old state again.
 
 What is promised against any server, together with up to a third of `n_clients` (invented ones count): it never holds
-both secrets of an honest client, and every sum that it learns is over `least_honest` honest clients or more. For large
+both secrets of an honest client, and every sum that it learns is over `honest_in_sum` honest clients or more. For large
 rosters (`neighbours.py`) that holds but for a chance of 2^-40 per sum. `docs/secure_sum.md` has the argument. Not
 promised: that a sum comes out, that clients send right values, that the sum itself is private: add noise before.
 Differs: shares are opened before anything is uploaded, not after; a commitment to the seed of each client's own mask
