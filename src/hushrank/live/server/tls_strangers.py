@@ -15,21 +15,25 @@ from dataclasses import dataclass
 
 _MOST = 256  # Why: with what has made room and is not gone yet, they cost at most 60 MB
 _CHANCE_S = 0.25  # that each has, however many wait; Why: a handshake takes one journey there and back
+_LEAST_CHANCE_S = 0.02  # while nearly nobody uses it, as in a flood
 _LOOK_AGAIN_S = 0.02
+_UNREAD_S = 1.0  # after a handshake; Why: who reads no answers is not read of, and could stay for ever
+_REMEMBERED = 256  # of the last who had a place, whether they had to make room
 
 
 @dataclass(slots=True)
 class _Place:
-    since: float
-    handshake: socket.socket | None  # whose handshake is under way; None: it is over
+    since: float  # it was taken, or the handshake was over
+    socket: socket.socket
     end: Callable[[], None]
+    is_shaken: bool = False
 
-    def is_idle(self) -> bool:
+    def is_idle(self, now: float) -> bool:
         """Whether the other side has to do something: nothing that it sent waits for this server."""
-        if self.handshake is None:  # Why not asked then: who reads no answers is not read of, and could stay for ever
+        if self.is_shaken and now - self.since > _UNREAD_S:
             return True
         try:
-            return not self.handshake.recv(1, socket.MSG_PEEK)
+            return not self.socket.recv(1, socket.MSG_PEEK)
         except OSError:
             return True
 
@@ -42,6 +46,7 @@ class TlsStrangers:
         self._places: dict[object, _Place] = {}  # oldest first
         self._waiting: dict[object, tuple[socket.socket, Callable[[], None], Callable[[], None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._share_idle = 0.0  # of those who had a place lately, how many had to make room
 
     def enter(self, who: object, handshake: socket.socket, begin: Callable[[], None], end: Callable[[], None]) -> None:
         """begin: called as soon as there is a place, perhaps at once. end: makes room, and must lead to `leave`."""
@@ -52,7 +57,8 @@ class TlsStrangers:
         """The handshake is over, and the connection goes on as another object."""
         place = self._places.pop(old, None)
         if place is not None:
-            self._places[new] = _Place(place.since, None, end)
+            self._places[new] = _Place(asyncio.get_running_loop().time(), place.socket, end, is_shaken=True)
+            self._remember(is_idle=False)
 
     def leave(self, who: object) -> None:
         """Whoever has no place and waits for none may leave, too."""
@@ -70,14 +76,19 @@ class TlsStrangers:
             begin()
 
     def _make_room(self) -> bool:
-        until = asyncio.get_running_loop().time() - _CHANCE_S
+        now = asyncio.get_running_loop().time()
+        chance = max(_CHANCE_S * (1 - self._share_idle), _LEAST_CHANCE_S)
         for place in self._places.values():
-            if place.since > until:
+            if now - place.since < chance:
                 return False
-            if place.is_idle():
+            if place.is_idle(now):
                 place.end()
+                self._remember(is_idle=True)
                 return True
         return False
+
+    def _remember(self, *, is_idle: bool) -> None:
+        self._share_idle += (is_idle - self._share_idle) / _REMEMBERED
 
     def _serve_later(self, seconds: float) -> None:
         if self._timer is not None and seconds > 0:
