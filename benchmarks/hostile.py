@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from hushrank.live.server.process import allow_many_files
+
 HEAD = b"GET /v1/health HTTP/1.1\r\nhost: x\r\n"
 _TLS = ("--tls", "127.0.0.1")
 _LINES = b"a:b\r\n" * 10_000
@@ -94,6 +96,14 @@ def send_garbage(url: str, *, n: int) -> Counter[bytes]:
             with suppress(OSError):
                 said[attacker.recv(4096).partition(b"\r\n")[0]] += 1
     return said
+
+
+def make_hello() -> bytes:
+    """The first words of a client's handshake."""
+    leaving = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), leaving, server_hostname="localhost").do_handshake()
+    return leaving.read()
 
 
 def hold_silent(url: str, *, n_connections: int, seconds: float, first: bytes = b"") -> int:
@@ -207,7 +217,9 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=100, help="of a head without end")
     parser.add_argument("--connections", type=int, default=300, help="that never read")
     parser.add_argument("--seconds", type=float, default=21.0, help="that they last")
+    parser.add_argument("--handshakes", type=int, default=4000, help="that are held at once, against a default server")
     chosen = parser.parse_args()
+    allow_many_files()
     n_bytes = chosen.megabytes << 20
     attacks: dict[str, Callable[[str], object]] = {
         "one head without end": lambda url: send_endless_head(url, n_bytes=n_bytes)[:20],
@@ -224,13 +236,14 @@ def main() -> None:
     rows = [measure(name, attack) for name, attack in attacks.items()]
     few = ("--set", f"connections={chosen.connections}")  # Why: an attacker here cannot have more than a server
 
-    def hold(url: str, first: bytes) -> int:
-        return hold_silent(url, n_connections=4 * chosen.connections, seconds=chosen.seconds, first=first)
+    def hold(url: str) -> int:
+        return hold_silent(url, n_connections=4 * chosen.connections, seconds=chosen.seconds, first=HEAD)
 
-    rows += [
-        measure("more silent connections than there may be", lambda url: hold(url, HEAD), *few),
-        measure("more handshakes than there may be, none finished", lambda url: hold(url, b"\x16"), *few, *_TLS),
-    ]
+    def shake_hands(url: str) -> int:
+        return hold_silent(url, n_connections=chosen.handshakes, seconds=chosen.seconds, first=make_hello())
+
+    rows.append(measure("more silent connections than there may be", hold, *few))
+    rows.append(measure(f"{chosen.handshakes:,} handshakes at once, none finished", shake_hands, *_TLS))
     print(json.dumps(rows, indent=2))
 
 

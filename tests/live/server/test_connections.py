@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
-import ssl
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 from asking_people import Person, enrol_people
 from live_processes import Server, create_federation, serving
+from raw_connections import connect_narrowly, fill, is_ended, needs_proc, read_answer, said_by
 
 from benchmarks.hostile import (
     HEAD,
@@ -46,10 +45,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def said_by(server: Server) -> str:
-    return (server.directory.parent / "server.log").read_text(encoding="utf-8")
-
-
 def metric(server: Server, name: str) -> float:
     token = read_keys(server.directory).operator_token
     with connect(server.url) as asking:
@@ -57,21 +52,6 @@ def metric(server: Server, name: str) -> float:
         text = read_answer(asking)
     assert text.startswith(b"HTTP/1.1 200")
     return float(next((line.rpartition(b" ")[2] for line in text.splitlines() if line.startswith(name.encode())), b"0"))
-
-
-def read_answer(asking: socket.socket) -> bytes:
-    """Head and body of one answer."""
-    content = b""
-    while b"\r\n\r\n" not in content:
-        content += asking.recv(65536) or pytest.fail("the connection ended before the answer did")
-    head, _, body = content.partition(b"\r\n\r\n")
-    lengths = [line for line in head.lower().splitlines() if line.startswith(b"content-length")]
-    while len(body) < int(lengths[0].partition(b":")[2]):
-        body += asking.recv(65536) or pytest.fail("the connection ended before the answer did")
-    return head + b"\r\n\r\n" + body
-
-
-needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads another process's memory from /proc")
 
 
 @needs_proc
@@ -157,6 +137,18 @@ def test_trailers_are_refused(server: Server) -> None:
     assert b"HTTP/1.1 400 " in said
 
 
+@needs_proc
+def test_nothing_follows_a_refusal(server: Server) -> None:
+    """Three requests in one packet, the last of which is none, while earlier answers are not read yet."""
+    with connect_narrowly(server.url) as asking:
+        fill(asking, f"GET {protocol.OPENAPI} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        asking.sendall(2 * (HEAD + b"\r\n") + b"\x00\x01 not HTTP\r\n\r\n")
+        said = b""
+        while piece := asking.recv(65536):
+            said += piece
+    assert said.endswith(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+
+
 def test_what_is_not_there_and_other_versions_are_rate_limited(tmp_path: Path) -> None:
     create_federation(tmp_path / "f", "--features", 3, requests_per_second=1, burst=20)
     with serving(tmp_path / "f") as server:
@@ -189,13 +181,6 @@ def ask_as(asking: socket.socket, person: Person) -> bytes:
     head = f"GET {protocol.ME} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {person.credential}\r\nhushrank-wire: 1\r\n"
     asking.sendall(head.encode() + b"\r\n")
     return read_answer(asking)
-
-
-def is_ended(asking: socket.socket) -> bool:
-    try:
-        return asking.recv(1) == b""
-    except ConnectionResetError:
-        return True
 
 
 def test_clients_can_take_all_connections_and_the_next_is_told(tmp_path: Path) -> None:
@@ -279,72 +264,6 @@ def test_a_stranger_that_has_nothing_more_to_ask_is_let_go(tmp_path: Path) -> No
             assert ask_as(known, person).startswith(b"HTTP/1.1 200")
 
 
-def trust(directory: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(directory / "tls-certificate.pem"))
-
-
-def test_handshakes_that_never_come_are_counted_and_ended(tmp_path: Path) -> None:
-    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1", connections=8, body_timeout_s=2)
-    with serving(tmp_path / "f") as server:
-        first = connect(server.url)
-        silent = [connect(server.url) for _ in range(30)]  # more than the server has
-        assert is_ended(first)  # it made room
-        with trust(tmp_path / "f").wrap_socket(connect(server.url), server_hostname="127.0.0.1") as known:
-            known.sendall(HEAD + b"\r\n")
-            assert read_answer(known).startswith(b"HTTP/1.1 200")
-        for each in silent:
-            each.settimeout(60)
-            assert is_ended(each)  # their time is over
-            each.close()
-        first.close()
-        assert send_garbage(server.url, n=3)
-        assert all(f"'{limit}'" in said_by(server) for limit in ("connections", "head", "malformed"))
-
-
-def test_what_comes_with_the_end_of_a_handshake_is_not_lost(tmp_path: Path) -> None:
-    """The first request in one packet with the client's last word of the handshake, many times."""
-    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
-    with serving(tmp_path / "f") as server:
-        context = trust(tmp_path / "f")
-        for _ in range(20):
-            arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
-            inner = context.wrap_bio(arriving, leaving, server_hostname="127.0.0.1")
-            with connect(server.url) as asking:
-                while True:
-                    try:
-                        inner.do_handshake()
-                        break
-                    except ssl.SSLWantReadError:
-                        asking.sendall(leaving.read())
-                        arriving.write(asking.recv(65536))
-                inner.write(HEAD + b"\r\n")
-                asking.sendall(leaving.read())
-                answer = b""
-                while not answer:
-                    arriving.write(asking.recv(65536) or pytest.fail("no answer"))
-                    with suppress(ssl.SSLWantReadError):
-                        answer = inner.read(65536)
-            assert answer.startswith(b"HTTP/1.1 200")
-
-
-def test_a_server_stops_while_somebody_shakes_hands(tmp_path: Path) -> None:
-    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1", body_timeout_s=600)
-    with serving(tmp_path / "f") as server, connect(server.url) as silent:
-        silent.sendall(b"\x16\x03\x01")
-        assert metric_over_tls(tmp_path / "f", server) >= 2
-        server.process.terminate()
-        assert server.process.wait(60) == 0
-
-
-def metric_over_tls(directory: Path, server: Server) -> float:
-    token = read_keys(directory).operator_token
-    with trust(directory).wrap_socket(connect(server.url), server_hostname="127.0.0.1") as asking:
-        asking.sendall(f"GET {protocol.METRICS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
-        text = read_answer(asking)
-    line = next(line for line in text.splitlines() if line.startswith(b"hushrank_connections "))
-    return float(line.rpartition(b" ")[2])
-
-
 def test_a_long_answer_arrives_whole(server: Server) -> None:
     person = enrol_people(server.url, server.directory, 1)[0]
     reply = person.ask("GET", protocol.RANKER)
@@ -354,7 +273,8 @@ def test_a_long_answer_arrives_whole(server: Server) -> None:
 
 def make_guard(**settings: Any) -> tuple[ConnectionGuard, list[tuple[str, Any]], list[float]]:
     said, now = list[tuple[str, Any]](), [0.0]
-    guard = ConnectionGuard(3, 2, 10.0, lambda event, **facts: said.append((event, facts)), lambda: now[0], **settings)
+    limits = {"most": 3, "most_per_address": 2, "patience_s": 10.0} | settings
+    guard = ConnectionGuard(tell=lambda event, **facts: said.append((event, facts)), clock=lambda: now[0], **limits)
     return guard, said, now
 
 
@@ -401,8 +321,37 @@ def test_addresses_that_one_network_may_choose_from_count_as_one() -> None:
     guard, _, _ = make_guard()
     asked = ["2001:db8::1", "2001:db8::2:3:4", "2001:db8::ffff:5", "2001:db8:0:1::1"]
     assert [guard.admit(Wire(guard), each) for each in asked] == [None, None, Excess.address, None]
+    many, _, _ = make_guard(most=1000)
+    asked = [f"2001:db8:7:{each:x}::1" for each in range(17)]  # two for each network would be 34
+    assert [many.admit(Wire(many), each) for each in asked] == [None] * 16 + [Excess.address]
+    assert many.admit(Wire(many), "2001:db8:8::1") is None
     assert network_of("::ffff:198.51.100.1") == network_of("198.51.100.1") == "198.51.100.1"
     assert network_of("fe80::1%eth0") == "fe80::/64" and network_of("not:an:address") == "not:an:address"
+
+
+def test_strangers_at_one_address_make_so_many_connections_in_a_second() -> None:
+    """Two at once, so two per second, of which two seconds' worth may come without a pause."""
+    guard, _, now = make_guard()
+
+    def come_and_go(address: str) -> Excess | None:
+        wire = Wire(guard)
+        excess = guard.admit(wire, address)
+        guard.forget(wire)
+        return excess
+
+    assert [come_and_go("198.51.100.1") for _ in range(5)] == [None] * 4 + [Excess.address]
+    assert come_and_go("198.51.100.2") is None
+    now[0] = 1.0
+    assert [come_and_go("198.51.100.1") for _ in range(3)] == [None, None, Excess.address]
+    assert [come_and_go("127.0.0.1") for _ in range(9)] == [None] * 9
+
+
+def test_what_was_ended_while_it_became_another_is_not_counted_again() -> None:
+    guard, _, _ = make_guard()
+    old, new = Wire(guard), Wire(guard)
+    assert guard.admit(old, "198.51.100.1") is None
+    old.end(Excess.head)
+    assert not guard.hand_over(old, new) and not new.ended and guard.n_open == 0
 
 
 def test_a_long_answer_over_a_slow_line_is_not_unread() -> None:

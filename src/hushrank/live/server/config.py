@@ -67,7 +67,8 @@ class ServerConfig:
     connections: int = key(10_000, "open at once; fewer where the system allows fewer", check=at_least(1))
     connections_per_address: int = key(
         256,
-        "open at once from one address beyond this machine, without a credential; 0, and behind a proxy: any number",
+        "open at once, and new per second, from one address beyond this machine, without a credential; 0, and behind a "
+        "proxy: any number",
         check=at_least(0),
     )
     keep_updates: bool = key(False, "keep single updates for audits; otherwise they are wiped when their round ends")

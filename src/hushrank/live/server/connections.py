@@ -6,19 +6,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hushrank.live.server.events import Tell
-from hushrank.live.wire.addresses import is_loopback, network_of
-from hushrank.live.wire.refusals import Reason
+from hushrank.live.server.limits import RateLimit
+from hushrank.live.server.tls_strangers import TlsStrangers
+from hushrank.live.wire.addresses import is_loopback, networks_of
+from hushrank.live.wire.refusals import Reason, RefusedError
 
 MOST_HEAD = 16 << 10  # bytes of a request's first line and headers
 _MOST_AHEAD = 8  # requests on one connection before the first is answered; Why: no client of ours sends two
@@ -28,6 +33,9 @@ MOST_PER_CLIENT = 16  # connections; Why: a client of ours has two, and a new on
 STRANGER_KEEP_ALIVE_S = 5  # without a request, for a connection that has not shown a credential
 CONNECTION = "hushrank.connection"  # in an ASGI scope
 _NOBODY = object()
+_OF_A_SITE = 8  # times what strangers in one of its networks may have
+_AT_ONCE = 2  # seconds' worth of new connections that strangers at one address may make without a pause
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: on, for no time
 _FULL_S = 5  # after which somebody who was refused may try again
 
 
@@ -41,7 +49,8 @@ class Excess(StrEnum):
     """Why a connection was ended."""
 
     connections = "connections"  # as many as the server has: the oldest stranger's, or the new one
-    address = "address"  # as many as strangers at one address may have
+    handshakes = "handshakes"  # as many encrypted ones of strangers as there may be: one that was silent
+    address = "address"  # as many as strangers at one address may have, or may make in a second
     client = "client"  # as many as one client may have
     head = "head"  # longer than MOST_HEAD, or not finished in time; encrypted: the handshake, too
     ahead = "ahead"  # more requests than answers
@@ -57,7 +66,7 @@ class Connection(Protocol):
         """Whether it has something to send before anything is known of it."""
 
     def count_unread(self) -> int:
-        """Bytes of answers that wait to be read."""
+        """Bytes of answers that wait to be read; at least 1 while a connection that is closed is not gone."""
 
     def count_drained(self) -> int:
         """How often its full buffer was read nearly empty."""
@@ -81,20 +90,25 @@ class ConnectionGuard:
     """
 
     most: int
-    most_per_address: int  # strangers at one address beyond this machine; 0: any number
+    most_per_address: int  # strangers at one address beyond this machine, and new ones per second; 0: any number
     patience_s: float  # for a head, and for an answer to be read
     tell: Tell
     clock: Callable[[], float]
     dropped: Counter[str] = field(default_factory=Counter)  # {excess: how often} since the start
     most_per_client: int = MOST_PER_CLIENT  # 0: any number
     stranger_keep_alive_s: int = STRANGER_KEEP_ALIVE_S
-    _strangers: dict[Connection, str] = field(default_factory=dict)  # {connection: its network}, oldest first
+    tls_strangers: TlsStrangers = field(default_factory=TlsStrangers)
+    _strangers: dict[Connection, tuple[str, ...]] = field(default_factory=dict)  # {connection: networks}, oldest first
     _by_network: Counter[str] = field(default_factory=Counter)  # of strangers
     _clients: dict[Connection, Hashable] = field(default_factory=dict)
     _by_client: dict[Hashable, dict[Connection, None]] = field(default_factory=dict)  # oldest first
     _said: dict[Excess, tuple[float, int]] = field(default_factory=dict)  # {excess: (when, how often until then)}
     _heads: dict[Connection, float] = field(default_factory=dict)  # {connection: since when it sends a head}
     _unread: dict[Connection, _Unread] = field(default_factory=dict)
+    _made: RateLimit = field(init=False)  # by strangers
+
+    def __post_init__(self) -> None:
+        self._made = RateLimit(per_second=max(self.most_per_address, 1), burst=_AT_ONCE * max(self.most_per_address, 1))
 
     @property
     def n_open(self) -> int:
@@ -102,25 +116,36 @@ class ConnectionGuard:
 
     def admit(self, connection: Connection, address: str) -> Excess | None:
         """Count a new connection; why it must end at once, if it must."""
-        network = network_of(address)
-        is_limited = self.most_per_address > 0 and not is_loopback(address)
-        if is_limited and self._by_network[network] >= self.most_per_address:
+        networks = networks_of(address)
+        if self.most_per_address > 0 and not is_loopback(address) and not self._has_room(networks):
             return Excess.address
         if self.n_open >= self.most:
             if not self._strangers:
                 return Excess.connections
             next(iter(self._strangers)).end(Excess.connections)
-        self._strangers[connection] = network
-        self._by_network[network] += 1
+        self._strangers[connection] = networks
+        self._by_network.update(networks)
         return None
 
-    def hand_over(self, old: Connection, new: Connection) -> None:
-        """A stranger's connection goes on as another object."""
-        network = self._strangers.pop(old, None)
-        if network is None:
-            new.end(Excess.connections)  # it was ended while it became another
-        else:
-            self._strangers[new] = network
+    def _has_room(self, networks: tuple[str, ...]) -> bool:
+        """Whether strangers there may make one more connection now."""
+        limits = (self.most_per_address, _OF_A_SITE * self.most_per_address)
+        if any(self._by_network[each] >= limit for each, limit in zip(networks, limits, strict=False)):
+            return False
+        try:
+            self._made.check(networks[0], self.clock())
+        except RefusedError:
+            return False
+        return True
+
+    def hand_over(self, old: Connection, new: Connection) -> bool:
+        """A stranger's connection goes on as another object; False: it was ended while it became that."""
+        networks = self._strangers.pop(old, None)
+        if networks is None:
+            return False
+        self._strangers[new] = networks
+        self.tls_strangers.hand_over(old, new, lambda: new.end(Excess.handshakes))
+        return True
 
     def recognise(self, connection: Connection, client: Hashable) -> None:
         """A request on it has shown a credential; through a proxy, requests of several clients may come one by one."""
@@ -135,8 +160,8 @@ class ConnectionGuard:
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended; one that is not counted may be forgotten, too."""
-        network = self._strangers.pop(connection, None)
-        if network is not None:
+        self.tls_strangers.leave(connection)
+        for network in self._strangers.pop(connection, ()):
             self._by_network[network] -= 1
             if not self._by_network[network]:
                 del self._by_network[network]
@@ -176,10 +201,18 @@ class ConnectionGuard:
 class GuardedProtocol(HttpToolsProtocol):
     """Uvicorn's connection within the limits of a guard."""
 
-    def __init__(self, *arguments: Any, guard: ConnectionGuard, door: Connection | None = None, **named: Any) -> None:
-        """door: what the connection was counted as until now."""
+    def __init__(
+        self,
+        *arguments: Any,
+        guard: ConnectionGuard,
+        door: Connection | None = None,
+        encrypted: socket.socket | None = None,
+        **named: Any,
+    ) -> None:
+        """door: what the connection was counted as until now. encrypted: the socket beneath, if it is."""
         super().__init__(*arguments, **named)
-        self._door = door
+        self._door, self._encrypted = door, encrypted
+        self._asked: list[RequestResponseCycle] = []  # requests that are not answered yet
         self._guard, self._client, self._n_drained = guard, _NOBODY, 0
         self._known_keep_alive = self.timeout_keep_alive
         self.timeout_keep_alive = min(guard.stranger_keep_alive_s, self.timeout_keep_alive)
@@ -196,7 +229,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._door is not None:
-            self._guard.hand_over(self._door, self)
+            if not self._guard.hand_over(self._door, self):
+                self._cut()
             self._door = None
             return
         excess = self._guard.admit(self, self.client[0] if self.client else "")
@@ -253,16 +287,19 @@ class GuardedProtocol(HttpToolsProtocol):
             self._excess = Excess.ahead
             raise ValueError("ahead")
         super().on_headers_complete()
+        self._asked = [each for each in (*self._asked, self.cycle) if not each.response_complete]
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._is_reading_head, self._is_past_head = True, True
 
     def count_unread(self) -> int:
+        """Why 1: an encrypted transport does not know what waits beneath it once it has closed."""
+        least = 1 if self.transport.is_closing() else 0
         try:
-            return int(self.transport.get_write_buffer_size())
+            return max(int(self.transport.get_write_buffer_size()), least)
         except AttributeError:  # Why: asyncio's encrypted transport forgets its buffer when it is closed twice
-            return 0
+            return least
 
     def count_drained(self) -> int:
         return self._n_drained
@@ -272,16 +309,25 @@ class GuardedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def end(self, excess: Excess) -> None:
-        self._guard.drop(excess)
         self._guard.forget(self)
+        self._cut()
+        self._guard.drop(excess)
+
+    def _cut(self) -> None:
+        """With what the system still holds for the other side."""
+        below = self._encrypted or self.transport.get_extra_info("socket")
+        with suppress(OSError):  # it is closed already
+            below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            if self._encrypted is not None:  # Why: what is closed twice forgets what to abort, too
+                self._encrypted.shutdown(socket.SHUT_RDWR)
         self.transport.abort()
 
     def _refuse(self, status: HTTPStatus, excess: Excess) -> None:
-        self._guard.drop(excess)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True  # Why: nothing may follow this answer
+        for each in self._asked:
+            each.disconnected = True  # Why: nothing may follow this answer
         self.transport.write(_write_refusal(status, _EXPLAINED.get(excess)))
         self.transport.close()
+        self._guard.drop(excess)
 
 
 def _write_refusal(status: HTTPStatus, detail: str | None) -> bytes:

@@ -35,6 +35,7 @@ from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.terms import guarantee_of
 
 _BACKLOG = 2048
+_SEND_BUFFER = 256 << 10  # Why: the system would keep up to 4 MB for each connection whose answers nobody reads
 _KEEP_ALIVE_S = 120  # Why: longer than a long poll, so that a client's connection lives from one to the next
 _GRACE_S = 10  # for requests under way when the server stops
 _MANY_FILES = 65_536
@@ -88,6 +89,7 @@ def bind(config: ServerConfig) -> Iterator[socket.socket]:
         where = f"{config.host}:{config.port}"
         raise ValueError(f"cannot listen on {where} ({error.strerror}): stop what does, or give --port.") from error
     with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)  # connections inherit it
         yield listener
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import traceback
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 from hushrank.live.server.connections import ConnectionGuard, Excess, GuardedProtocol
 
+_BUFFER = 32 << 10  # bytes that asyncio reads at once; Why: it takes them, else 256 KB, for each connection
 _GOODBYE_S = 5.0  # in which the other side must have confirmed the end of a connection
 
 
@@ -23,6 +26,7 @@ def make_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """For a server; refuses files that are no certificate and key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    SSLProtocol.max_size = _BUFFER  # asyncio's, of this process; uvloop has another, which it does not fill
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:  # a file that is not there, or that OpenSSL does not understand
@@ -42,7 +46,7 @@ class TlsDoor(asyncio.Protocol):
     ) -> None:
         self._make, self._guard, self._context, self._connections = make, guard, context, connections
         self._socket: socket.socket | None = None
-        self._task: asyncio.Task[None] | None = None  # Why: a task that nobody holds may be collected
+        self._task: asyncio.Task[None] | None = None  # the handshake; Why: a task that nobody holds may be collected
 
     is_in_head = True
 
@@ -50,34 +54,44 @@ class TlsDoor(asyncio.Protocol):
         excess = self._guard.admit(self, (transport.get_extra_info("peername") or ("",))[0])
         if excess is None:
             self._take_over(transport)
-        else:  # without a word: saying anything would need the handshake
-            self._guard.drop(excess)
         transport.abort()
+        if excess is not None:  # without a word: saying anything would need the handshake
+            self._guard.drop(excess)
 
     def _take_over(self, transport: asyncio.Transport) -> None:
+        """Nothing is made for the handshake before its first byte has come."""
         try:
             mine = self._socket = transport.get_extra_info("socket").dup()
         except OSError:  # no descriptor is left
             self._forget()
             return
         self._connections.add(self)
+        asyncio.get_running_loop().add_reader(mine, self._hear, mine)
+
+    def _hear(self, mine: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(mine)
+        self._guard.tls_strangers.enter(
+            self, mine, begin=lambda: self._begin(mine), end=lambda: self.end(Excess.handshakes)
+        )
+
+    def _begin(self, mine: socket.socket) -> None:
         self._task = asyncio.get_running_loop().create_task(self._let_in(mine))
 
     async def _let_in(self, mine: socket.socket) -> None:
         """Why not `start_tls` on uvicorn's transport: uvloop reads of it before one can begin."""
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._make(door=self),
+                lambda: self._make(door=self, encrypted=mine),
                 mine,
                 ssl=self._context,
                 ssl_handshake_timeout=2 * self._guard.patience_s,  # Why twice: the guard ends it before, and counts it
                 ssl_shutdown_timeout=_GOODBYE_S,
             )
-        except ssl.SSLError:
-            if self._socket is not None:  # else it was ended
+        except OSError as error:
+            is_malformed = isinstance(error, ssl.SSLError) and self._socket is not None  # else it was ended
+            traceback.clear_frames(error.__traceback__)  # Why: they and the error keep each other, and the buffers
+            if is_malformed:
                 self._guard.drop(Excess.malformed)
-        except OSError:
-            pass
         finally:
             self._forget()
 
@@ -93,13 +107,18 @@ class TlsDoor(asyncio.Protocol):
         return 0
 
     def end(self, excess: Excess) -> None:
-        self._guard.drop(excess)
         self.shutdown()
+        self._guard.drop(excess)
 
     def shutdown(self) -> None:
-        """The handshake reads that nothing more comes, and closes what it holds. Uvicorn calls it when it stops."""
+        """Uvicorn calls it when it stops."""
         mine = self._socket
         self._forget()
-        if mine is not None:
+        if mine is None:
+            return
+        if self._task is None:
+            asyncio.get_running_loop().remove_reader(mine)
+            mine.close()
+        else:  # the handshake reads that nothing more comes, and closes what it holds
             with suppress(OSError):
                 mine.shutdown(socket.SHUT_RDWR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address, IPv6Network, ip_address
 
 _OF_ONE = 64  # Why: so many leading bits of an IPv6 address are one customer's, who has all the others to choose from
+_OF_A_SITE = 48  # Why: so many are one organisation's at most, which may have a network for each of its places
 
 
 def is_loopback(host: str) -> bool:
@@ -25,3 +26,11 @@ def network_of(address: str) -> str:
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(parsed) if parsed.is_loopback else str(IPv6Network((parsed, _OF_ONE), strict=False))
+
+
+def networks_of(address: str) -> tuple[str, ...]:
+    """What counts as one address; of an IPv6 address beyond this machine, the whole site's network, too."""
+    network = network_of(address)
+    if not network.endswith(f"/{_OF_ONE}"):
+        return (network,)
+    return network, str(IPv6Network(network).supernet(new_prefix=_OF_A_SITE))
