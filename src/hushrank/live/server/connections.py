@@ -69,7 +69,7 @@ class Connection(Protocol):
         """Bytes of answers that wait to be read; at least 1 while a connection that is closed is not gone."""
 
     def count_drained(self) -> int:
-        """How often its full buffer was read nearly empty."""
+        """How often its full buffer was read nearly empty, or an answer was done."""
 
     def end(self, excess: Excess) -> None:
         """At once, whatever is still to be written."""
@@ -307,6 +307,12 @@ class GuardedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._n_drained += 1
         super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        """Answers that are done are progress, too: a busy connection has something to write whenever one looks, while
+        one that reads nothing is soon paused, and then no answer is done."""
+        self._n_drained += 1
+        super().on_response_complete()
 
     def end(self, excess: Excess) -> None:
         self._guard.forget(self)
