@@ -40,18 +40,17 @@ def test_every_size_epsilon_and_user_was_measured_as_often_as_the_page_says() ->
 
 
 def test_the_headline_is_what_was_measured() -> None:
-    assert costs(1000, 1.0) == [-0.0004, 0.0016, 0.0027] and holds(1000, 1.0) == [True, True, False]
-    assert CELLS[1000, 1.0, "informational"]["interval"][1] == 0.0041
+    assert costs(1000, 1.0) == [0.0, 0.001, 0.0015] and all(holds(1000, 1.0))
     assert all(CELLS[1000, 1.0, user]["p_equal_to_best_within_margin"] < 0.05 for user in USERS)
-    assert costs(10_000, 0.25) == [-0.0008, 0.0007, 0.0011] and all(holds(10_000, 0.25))
-    assert "an epsilon of 1 costs at most .0027" in PAGE and "an epsilon of .25 at most .0011" in PAGE
+    assert costs(10_000, 0.25) == [-0.0021, 0.0011, 0.0018] and all(holds(10_000, 0.25))
+    assert "an epsilon of 1 costs at most .0015" in PAGE and "an epsilon of .25 at most .0018" in PAGE
 
 
 def test_where_it_fails_is_what_was_measured() -> None:
-    assert costs(1000, 0.25)[1:] == [0.006, 0.0085] and costs(1000, 0.1)[1:] == [0.0081, 0.0169]
-    assert CELLS[1000, 0.25, "perfect"]["below_best_without_noise"] == 0.0033
+    assert costs(1000, 0.25)[1:] == [0.0055, 0.0081] and costs(1000, 0.1)[1:] == [0.008, 0.0176]
+    assert CELLS[1000, 0.25, "perfect"]["below_best_without_noise"] == 0.0028
     assert all(cost > 0.0045 for epsilon in (0.1, 0.25, 1.0) for cost in costs(100, epsilon))
-    assert costs(100, 4.5) == [0.0002, 0.0041, 0.0052] and holds(10_000, 0.1) == [True, False, False]
+    assert costs(100, 4.5) == [0.0002, 0.003, 0.0048] and holds(10_000, 0.1) == [False, True, False]
 
 
 def test_where_noise_costs_anything_informational_users_pay_most() -> None:
@@ -64,7 +63,7 @@ def test_a_verdict_is_a_test_and_an_interval_holds_its_mean() -> None:
     for row in NOISY.values():
         low, high = row["interval"]
         assert low <= row["cost"] <= high
-        assert row["holds"] == (row["p_equal_within_margin"] < 0.05)
+        assert row["holds"] == (row["p_equal_within_margin"] < 0.05 or high < 0)  # or better than without noise
         assert row["p_equal_within_margin"] >= 0.025 or max(-low, high) <= FOUND["margin"]
 
 
@@ -79,8 +78,8 @@ def test_the_published_mechanism_at_the_same_epsilon_loses_more() -> None:
     paper = {(r["epsilon"], r["clicks"]): r["nDCG@10"] for r in FOUND["rows"] if r["mode"] == "paper"}
     plain = {r["clicks"]: r["nDCG@10"] for r in FOUND["rows"] if r["mode"] == "none"}
     lost = {e: [round(plain[user] - paper[e, user], 4) for user in USERS] for e in (1.0, 4.5, 50.0, 500.0)}
-    assert (min(lost[1.0]), max(lost[1.0])) == (0.0235, 0.0429)
-    assert (min(lost[4.5]), max(lost[4.5])) == (0.0055, 0.0097)
+    assert (min(lost[1.0]), max(lost[1.0])) == (0.0234, 0.0429)
+    assert (min(lost[4.5]), max(lost[4.5])) == (0.0054, 0.0096)
     assert all(0.0025 <= x <= 0.011 for e in (50.0, 500.0) for x in lost[e])
     assert all(CELLS[1000, e, user]["nDCG@10"] > plain[user] for e in (1.0, 4.5) for user in USERS)
 
@@ -93,10 +92,10 @@ def test_the_noise_that_was_added_keeps_the_epsilon_that_the_page_names(epsilon:
 
 def test_a_changed_measurement_changes_tables_and_charts(tmp_path: Path) -> None:
     data = Path(shutil.copytree(DOCS / "benchmarks", tmp_path / "benchmarks"))
-    row = '"cost": 0.0169'
+    row = '"cost": 0.0176'
     path = data / "private_training.json"
     assert path.read_text().count(row) == 1
-    path.write_text(path.read_text().replace(row, '"cost": 0.0269'))
+    path.write_text(path.read_text().replace(row, '"cost": 0.0276'))
     before, after = (re.split("<!-- measured: ", text) for text in (PAGE, MEASURED["fill_page"](PAGE, data)))
     changed = {part.split(" ")[0] for part, other in zip(before, after, strict=True) if part != other}
     assert changed == {"private-overview", "private-cost-chart", "private-informational"}
