@@ -98,10 +98,20 @@ async def enrol(connection: Connection, person: Person, token: str) -> None:
 
 
 async def take_part(
-    connection: Connection, people: Sequence[Person], seen: Seen, *, digest: str, n_params: int, until: float, seed: int
+    connection: Connection,
+    people: Sequence[Person],
+    seen: Seen,
+    *,
+    digest: str,
+    n_params: int,
+    until: float,
+    seed: int,
+    interval_s: float = 0.0,
 ) -> None:
-    """Each of these people polls, fetches the ranker and answers, round after round."""
+    """Each of these people polls, fetches the ranker and answers, round after round; interval_s: between two answers on
+    this connection, at least."""
     random = np.random.default_rng(seed)
+    due = time.perf_counter() + interval_s * random.random()
     put = (
         f"{protocol.AGREEMENT_HEADER}: {digest}",
         f"{protocol.WEIGHT_HEADER}: 4",
@@ -125,6 +135,9 @@ async def take_part(
             await connection.ask(fetch + person.head + b"\r\n")
             body = (random.standard_normal(n_params, np.float32) * np.float32(0.01)).tobytes()
             path = protocol.update_path(round).encode()
+            if interval_s:
+                await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+                due = max(due, time.perf_counter()) + interval_s
             began = time.perf_counter()
             status, answer = await connection.ask(b"PUT %s HTTP/1.1\r\n" % path + person.head + head + body)
             seen.n_requests += 2

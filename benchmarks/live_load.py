@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import signal
 import subprocess
@@ -119,9 +120,17 @@ def running(server: Server) -> Iterator[int]:
 
 
 async def drive(
-    server: Server, port: int, *, n_clients: int, n_connections: int, seconds: float, watches: bool = True
+    server: Server,
+    port: int,
+    *,
+    n_clients: int,
+    n_connections: int,
+    seconds: float,
+    rate: float = math.inf,
+    watches: bool = True,
 ) -> dict[str, Any]:
-    """Enrol everybody, then take part for so many seconds; watches: the server's memory meanwhile."""
+    """Enrol everybody, then take part for so many seconds; rate: most updates per second; watches: the server's memory
+    meanwhile."""
     people = [make_person() for _ in range(n_clients)]
     connections = [await connect(port) for _ in range(n_connections)]
 
@@ -132,6 +141,7 @@ async def drive(
     await asyncio.gather(*(enrol_some(place) for place in range(n_connections)))
     seen, began, cpu = Seen(), time.perf_counter(), time.process_time()
     options: dict[str, Any] = {"digest": server.agreement.digest, "n_params": count_params(server.agreement)}
+    options |= {"interval_s": n_connections / rate}
     tasks = [
         take_part(c, people[i::n_connections], seen, until=began + seconds, seed=i, **options)
         for i, c in enumerate(connections)
@@ -168,10 +178,11 @@ def summarise(times: list[float]) -> dict[str, float]:
     return {"p50_ms": round(float(p50), 2), "p99_ms": round(float(p99), 2), "max_ms": round(float(ordered[-1]), 2)}
 
 
-def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: float) -> dict[str, Any]:
+def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: float, rate: float) -> dict[str, Any]:
     server = Server(directory, n_clients=n_clients, rounds=None)
+    size = {"n_clients": n_clients, "n_connections": n_connections}
     with running(server) as port:
-        found = asyncio.run(drive(server, port, n_clients=n_clients, n_connections=n_connections, seconds=seconds))
+        found = asyncio.run(drive(server, port, **size, seconds=seconds, rate=rate))
     server_cpu, seen, wall = server.cpu_s, found["seen"], found["wall_s"]
     return {
         "clients": n_clients,
@@ -206,6 +217,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=100)
+    parser.add_argument("--rate", type=float, default=math.inf, help="most updates per second; default: no limit")
     parser.add_argument("--rounds", type=int, default=200, help="of the federation of two clients")
     parser.add_argument("--json", type=Path, help="where the numbers go, besides stdout")
     options = parser.parse_args()
@@ -219,6 +231,7 @@ def main() -> None:
                 n_clients=options.clients,
                 n_connections=options.connections,
                 seconds=options.seconds,
+                rate=options.rate,
             ),
             "two_clients": run_rounds(directory / "two", n_rounds=options.rounds),
         }
