@@ -180,9 +180,9 @@ def summarise(times: list[float]) -> dict[str, float]:
 
 def run_load(directory: Path, *, n_clients: int, n_connections: int, seconds: float, rate: float) -> dict[str, Any]:
     server = Server(directory, n_clients=n_clients, rounds=None)
-    size = {"n_clients": n_clients, "n_connections": n_connections}
     with running(server) as port:
-        found = asyncio.run(drive(server, port, **size, seconds=seconds, rate=rate))
+        driving = drive(server, port, n_clients=n_clients, n_connections=n_connections, seconds=seconds, rate=rate)
+        found = asyncio.run(driving)
     server_cpu, seen, wall = server.cpu_s, found["seen"], found["wall_s"]
     return {
         "clients": n_clients,
