@@ -24,6 +24,7 @@ from hushrank.recipes.recipe import NAMED, change_recipe
 # Why these: small enough that two hundred thousand federations of real clients run in a minute, and a claim at which
 # a bound has room on both sides.
 EPSILON, SOUND_ROUNDS, SOUND_RUNS, SEED = 2.0, 2, 200_000, 1
+TURN_ROUNDS = 4  # of clients that take turns: two answers
 RELATIONS = ("zero-out", "replace-one", "add-remove")
 SAMPLINGS: dict[str, dict[str, Any]] = {
     "everybody": {},
@@ -51,6 +52,9 @@ def list_cases() -> Iterator[tuple[str, dict[str, Any]]]:
                         continue
                     keys = {"mechanism": mechanism, "noise_at": placement, "adjacency": relation, **drawn}
                     yield sampling, keys | ({"n_honest": HONEST[sampling]} if placement == "clients" else {})
+    turns = {"cohort": 5, "sampling": "rotation", "rounds": TURN_ROUNDS}
+    for relation in ("zero-out", "replace-one"):  # add-remove is refused: it changes whose turn it is
+        yield "half, in turn", {"mechanism": "correlated", "noise_at": "server", "adjacency": relation, **turns}
 
 
 def audit_sound(keys: dict[str, Any], *, runs: int, confidence: float) -> dict[str, Any]:

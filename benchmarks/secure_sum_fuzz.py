@@ -14,6 +14,7 @@ import secrets
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 def report(seed: int, n_runs: int, *, n_workers: int = 1) -> dict[str, Any]:
     """Counts over all runs."""
     seeds = range(seed, seed + n_runs)
-    with ProcessPoolExecutor(n_workers) as pool:
+    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
         total = sum(pool.map(fuzz_one, seeds, chunksize=50), Counter[str]())
     n_large = sum(map(is_large, seeds))
     return {

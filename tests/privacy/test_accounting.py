@@ -237,7 +237,7 @@ def test_an_account_says_in_words_how_much_of_what_against_whom_and_for_how_long
         ({"sampling": 0.0}, "sampling is 0.0, must be a probability"),
         ({"sampling": 1.5}, "sampling is 1.5, must be a probability"),
         ({"sampling": 0.1, "scheme": "fixed"}, "only where each client is drawn independently"),
-        ({"scheme": "other"}, "must be one of poisson, fixed, everybody"),
+        ({"scheme": "other"}, "must be one of poisson, fixed, rotation, everybody"),
         ({"adjacency": "other"}, "adjacency is 'other', must be one of zero-out, replace-one, add-remove"),
         ({"mechanism": "laplace", "sampling": 0.1, "adjacency": "replace-one"}, "no analysis of sampled Laplace"),
     ],

@@ -206,7 +206,10 @@ def test_a_trickled_body_is_refused_and_the_connection_ended(server: Server, peo
 def test_a_head_that_never_ends_is_not_waited_for(server: Server, beginning: bytes) -> None:
     with connect(server) as connection:
         connection.sendall(beginning)
-        assert read_all(connection) == b""
+        try:
+            assert read_all(connection) == b""
+        except ConnectionResetError:  # it is ended at once, whatever is on its way
+            pass
 
 
 def send_for_ever(connection: socket.socket) -> None:
