@@ -30,10 +30,9 @@ from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
 
 _WORD_BITS = 60  # of whole numbers on the way to a round's noise, which has up to twice the deviation of fresh noise
-_MOST_KEPT = 64  # Why: so many trainings may run side by side
-_Chain = tuple[int, Array]  # the newest round, and the noise [separation - 1, n_params] up to it, latest first
-_CHAINS: OrderedDict[tuple[object, ...], _Chain] = OrderedDict()  # Why: else round t would draw all rounds before again
-_LOCK = Lock()  # of _CHAINS
+_MOST_KEPT = 1 << 24  # numbers, 128 MB
+_CHAINS: OrderedDict[tuple[object, ...], list[Array]] = OrderedDict()  # {training: noise of its rounds, in steps}
+_LOCK = Lock()  # Why: cells of a simulation run in threads, and those that differ in their users share their noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +69,18 @@ class CorrelatedGaussian(SoundGaussian):
         return SoundGaussian.log_ratio(self, noise, moved) / column_norm(self.separation) ** 2
 
     def noise_at(self, n_params: int, *, key: Array, round: int) -> Array:
-        name = (self, n_params, key.tobytes())
+        """Kept for all rounds, because round t would draw all rounds before again."""
         with _LOCK:
-            newest, past = _CHAINS.get(name, (0, self._silence(n_params, key)))
-        if newest > round:
-            newest, past = 0, self._silence(n_params, key)
-        if newest < round:
-            past, _ = self._go_on(past, range(newest + 1, round + 1), key=key)
-        with _LOCK:
-            _CHAINS[name] = round, past
-            _CHAINS.move_to_end(name)
-            while len(_CHAINS) > _MOST_KEPT:
+            rounds = _CHAINS.setdefault((self, n_params, key.tobytes()), [])
+            _CHAINS.move_to_end((self, n_params, key.tobytes()))
+            past, newest = self._silence(n_params, key), len(rounds)
+            for place, noise in enumerate(reversed(rounds[-self.separation + 1 :])):
+                past[..., place, :] = noise
+            rounds += self._go_on(past, range(newest + 1, round + 1), key=key)[1]
+            found = rounds[round - 1]
+            while len(_CHAINS) > 1 and sum(len(kept) * kept[0].size for kept in _CHAINS.values()) > _MOST_KEPT:
                 _CHAINS.popitem(last=False)
-        return past[..., 0, :] * self.step
+        return found * self.step
 
     def draw_in_turn(self, n_params: int, *, key: Array, round: int, past: NamedArrays) -> tuple[Array, NamedArrays]:
         newest = (
