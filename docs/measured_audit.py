@@ -26,20 +26,22 @@ def name_setting(row: Row) -> tuple[str, str, str]:
 def sound(data: Path) -> str:
     """Claim and bound of every setting, a column for each relation."""
     rows: dict[tuple[str, str, str], dict[str, Row]] = {}
-    for row in read(data, NAME)["sound"]:
+    known = read(data, NAME)
+    for row in [*known["sound"], *known["turns"]]:
         rows.setdefault(name_setting(row), {})[row["relation"]] = row
     lines = []
     for setting, found in rows.items():
-        claims = {show(row["claim"]) for row in found.values()}
+        claims = {show(row["claimed_epsilon"]) for row in found.values()}
         assert len(claims) == 1, f"{setting} has claims {claims}: a table needs a column for each"
-        bounds = [show(found[relation]["bound"]) if relation in found else "" for relation in RELATIONS]
+        bounds = [show(found[relation]["lower_bound"]) if relation in found else "" for relation in RELATIONS]
         lines.append([*setting, claims.pop(), *bounds])
     return make_markdown(["mechanism", "noise at", "clients in a round", "claim", *RELATIONS], lines, n_words=3)
 
 
 def planted(data: Path) -> str:
     rows = [
-        [row["bug"], row["says"], show(row["claim"]), show(row["bound"])] for row in read(data, NAME)["planted"]["rows"]
+        [row["bug"], row["says"], show(row["claimed_epsilon"]), show(row["lower_bound"])]
+        for row in read(data, NAME)["planted"]["rows"]
     ]
     return make_markdown(["bug", "what is wrong", "claim", "bound"], rows, n_words=2)
 
@@ -50,9 +52,9 @@ def tightness(data: Path) -> str:
             row["estimator"],
             format_count(row["rounds"]),
             format_count(row["runs"]) if row["estimator"] == "runs" else f"{format_count(row['clients'])} canaries",
-            show(row["claim"]),
-            show(row["bound"]),
-            show(row["bound_if_normal"]),
+            show(row["claimed_epsilon"]),
+            show(row["lower_bound"]),
+            show(row["lower_bound_if_normal"]),
         ]
         for row in read(data, NAME)["tightness"]
     ]
@@ -64,8 +66,12 @@ def chart(data: Path) -> str:
     """Claim against bound for Gaussian noise, one round."""
     found = read(data, NAME)["tightness"]
     rows = [row for row in found if row["estimator"] == "runs" and row["rounds"] == 1]
-    x = tuple(row["claim"] for row in rows)
-    names = {"claim": "claimed", "bound": "measured, at least", "bound_if_normal": "if the noise is normal"}
+    x = tuple(row["claimed_epsilon"] for row in rows)
+    names = {
+        "claimed_epsilon": "claimed",
+        "lower_bound": "measured, at least",
+        "lower_bound_if_normal": "if the noise is normal",
+    }
     lines = [Line(text, x, tuple(row[name] for row in rows), has_dots=True) for name, text in names.items()]
     words = ChartText("Measured lower bounds beside claimed epsilons", "claimed epsilon", "epsilon")
     return line_chart(lines, words, name="audit", scale=AxisScale(x, texts=tuple(f"{claim:.2g}" for claim in x)))

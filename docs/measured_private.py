@@ -132,6 +132,26 @@ def published(data: Path) -> str:
     return make_markdown(["epsilon", "mechanism", *USERS], lines, n_words=2)
 
 
+WAYS = {
+    "independent": "in turn, independent noise",
+    "correlated": "in turn, noise that is taken back",
+    "sampled": "drawn by chance, independent noise",
+}
+
+
+def resting(data: Path) -> str:
+    """Clients that take turns, with either noise, beside clients that are drawn by chance."""
+    rows = read(data, "resting")["rows"]
+    cells = {(row["epsilon"], row["way"], row["clicks"]): row for row in rows}
+    lines = []
+    for epsilon in sorted({row["epsilon"] for row in rows}, reverse=True):
+        for place, (way, words) in enumerate(WAYS.items()):
+            found = [cells[epsilon, way, user] for user in USERS]
+            shown = [f"{format_value(row['nDCG@10'])} ({format_signed(row['cost'], decimals=4)})" for row in found]
+            lines.append(["" if place else format_short(epsilon), words, *shown, format_short(found[0]["server_rate"])])
+    return make_markdown(["epsilon", "who takes part, and the noise", *USERS, "rate"], lines, n_words=2)
+
+
 def is_of(row: Row, mode: str, epsilon: float | None) -> bool:
     return (row["mode"], row["epsilon"]) == (mode, epsilon)
 
@@ -146,5 +166,6 @@ TABLES: Tables = {
     "private-quality-chart": quality_chart,
     "private-cost-chart": cost_chart,
     "private-published": published,
+    "resting": resting,
     **{f"private-{user}": partial(of_user, user=user) for user in USERS},
 }

@@ -21,10 +21,17 @@ def recipe_of(name: str = "fpdgd", **keys: Any) -> Recipe:
 
 def test_the_claim_is_that_of_the_whole_training_and_of_its_parts() -> None:
     found = audit_recipe(recipe_of(**SOUND), Question(), FEW)
-    assert found["claim"] == pytest.approx(4.0, rel=0.002) and found["relation"] == "zero-out" and found["rounds"] == 3
-    claims = [look["claim"] for look in found["looks"]]
+    assert (
+        found["claimed_epsilon"] == pytest.approx(4.0, rel=0.002)
+        and found["relation"] == "zero-out"
+        and found["rounds"] == 3
+    )
+    claims = [look["claimed_epsilon"] for look in found["looks"]]
     assert [look["rounds"] for look in found["looks"]] == [1, 2, 3] and claims == sorted(claims)
-    assert 0 < found["bound"] < found["bound_if_normal"] < found["claim"] and not found["is_above_claim"]
+    assert (
+        0 < found["lower_bound"] < found["lower_bound_if_normal"] < found["claimed_epsilon"]
+        and not found["is_above_claim"]
+    )
 
 
 def test_the_relation_doubles_the_claim_where_the_canary_moves_twice_as_far() -> None:
@@ -40,31 +47,31 @@ def test_the_same_seed_gives_the_same_audit_and_another_another() -> None:
 
 def test_one_run_has_a_canary_in_every_client() -> None:
     found = audit_recipe(recipe_of(**{**SOUND, "epsilon": 12.0, "n_clients": 500}), Question(), AuditOptions("one-run"))
-    assert found["counts"]["canaries"] == 500 and 0.3 < found["bound"] < found["claim"]
+    assert found["counts"]["canaries"] == 500 and 0.3 < found["lower_bound"] < found["claimed_epsilon"]
 
 
 def test_a_reward_is_audited_search_by_search_without_delta() -> None:
     found = audit_recipe(NAMED["foltr-es"], Question(), AuditOptions(runs=50_000))
-    assert found["claim"] == pytest.approx(4.4998, abs=1e-3) and found["delta"] is None  # ln(.9 * 10 / .1)
-    assert 4.2 < found["bound"] < found["claim"]
+    assert found["claimed_epsilon"] == pytest.approx(4.4998, abs=1e-3) and found["delta"] is None  # ln(.9 * 10 / .1)
+    assert 4.2 < found["lower_bound"] < found["claimed_epsilon"]
 
 
 def test_one_run_shows_most_of_what_has_no_delta() -> None:
     found = audit_recipe(NAMED["foltr-es"], Question(), AuditOptions("one-run"))
-    assert found["counts"]["canaries"] == 2000 and found["bound"] == pytest.approx(3.6, abs=0.05)
+    assert found["counts"]["canaries"] == 2000 and found["lower_bound"] == pytest.approx(3.6, abs=0.05)
 
 
 def test_published_noise_is_audited_against_its_true_price() -> None:
     found = audit_recipe(recipe_of(privacy="paper", epsilon=1.2, n_clients=4, rounds=1), Question(), FEW)
-    assert found["claim"] == pytest.approx(1.2 * 2**0.5, rel=1e-3)  # two numbers, clipped in L2
-    assert 0.8 < found["bound"] < found["claim"]
+    assert found["claimed_epsilon"] == pytest.approx(1.2 * 2**0.5, rel=1e-3)  # two numbers, clipped in L2
+    assert 0.8 < found["lower_bound"] < found["claimed_epsilon"]
 
 
 def test_published_noise_does_not_hide_a_client_that_counts_four_times_as_much() -> None:
     """Its price is for equal weights, and says so; the audit shows why it must."""
     keys: dict[str, Any] = {"privacy": "paper", "epsilon": 1.2, "n_clients": 4, "rounds": 1, "interactions": [1, 4]}
     found = audit_recipe(recipe_of(**keys), Question(n_params=1), AuditOptions(runs=50_000))
-    assert found["claim"] == pytest.approx(1.2) and found["is_above_claim"] and found["bound"] > 1.5
+    assert found["claimed_epsilon"] == pytest.approx(1.2) and found["is_above_claim"] and found["lower_bound"] > 1.5
 
 
 def test_looks_are_few_and_end_with_all_rounds() -> None:
@@ -132,4 +139,4 @@ def test_a_live_server_is_audited_through_the_wire() -> None:
     assert counts["runs_with_canary"] + counts["runs_without_canary"] in (100, 101)
     seen = sorted([counts["events_with_canary"], counts["events_without_canary"]])
     assert seen[0] <= 5 and seen[1] >= 30  # the event was chosen on other runs, and may miss some
-    assert 0.1 < found["bound"] < 2.0 < found["claim"]
+    assert 0.1 < found["lower_bound"] < 2.0 < found["claimed_epsilon"]

@@ -34,10 +34,14 @@ def test_claim_and_bound_stand_side_by_side() -> None:
 def test_json_is_one_object_and_the_page_shows_the_same(tmp_path: Path) -> None:
     done = invoke("--runs", "5000", "--relation", "replace-one", "--json", "--out", str(tmp_path / "audited"))
     found = json.loads(done.stdout)
-    assert found["relation"] == "replace-one" and 0 < found["bound"] < found["claim"]
+    assert found["relation"] == "replace-one" and 0 < found["lower_bound"] < found["claimed_epsilon"]
     assert json.loads((tmp_path / "audited" / "audit.json").read_text(encoding="utf-8")) == found
     page = (tmp_path / "audited" / "audit.html").read_text(encoding="utf-8")
-    assert f"epsilon {found['claim']:.4g} (replace-one)" in page and "<svg" in page and "measured, at least" in page
+    assert (
+        f"epsilon {found['claimed_epsilon']:.4g} (replace-one)" in page
+        and "<svg" in page
+        and "measured, at least" in page
+    )
 
 
 def test_a_refuted_claim_ends_with_1_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

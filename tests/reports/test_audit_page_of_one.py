@@ -10,7 +10,10 @@ from hushrank.reports.audit import render_audit, summarise_audit
 
 
 def audited(rounds: tuple[int, ...], *, bound: float, normal: float | None = None) -> dict[str, Any]:
-    looks = [{"rounds": n, "claim": 1.0 * n, "bound": bound * n, "bound_if_normal": normal} for n in rounds]
+    looks = [
+        {"rounds": n, "claimed_epsilon": 1.0 * n, "lower_bound": bound * n, "lower_bound_if_normal": normal}
+        for n in rounds
+    ]
     about = {"recipe": "fpdgd", "privacy": "sound", "mechanism": "gaussian", "noise_at": "server", "clients": 10}
     how = {"cohort": 10, "sampling": "everybody", "relation": "zero-out", "delta": None, "estimator": "runs", "seed": 1}
     counts = {"runs_with_canary": 5000, "events_with_canary": 7}

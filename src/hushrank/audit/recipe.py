@@ -135,17 +135,17 @@ def describe_audit(looks: list[Look], about: Json) -> Json:
     return {
         **about,
         "rounds": last.rounds,
-        "claim": last.claim,
-        "bound": last.bound.epsilon,
-        "bound_if_normal": last.bound.epsilon_if_normal,
+        "claimed_epsilon": last.claim,
+        "lower_bound": last.bound.epsilon,
+        "lower_bound_if_normal": last.bound.epsilon_if_normal,
         "counts": last.bound.counts,
         "is_above_claim": last.is_above,
         "looks": [
             {
                 "rounds": look.rounds,
-                "claim": look.claim,
-                "bound": look.bound.epsilon,
-                "bound_if_normal": look.bound.epsilon_if_normal,
+                "claimed_epsilon": look.claim,
+                "lower_bound": look.bound.epsilon,
+                "lower_bound_if_normal": look.bound.epsilon_if_normal,
             }
             for look in looks
         ],

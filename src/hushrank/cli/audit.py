@@ -86,10 +86,14 @@ def print_audit(found: Json, out: Path | None, *, is_json: bool, quiet: bool) ->
     if is_json:
         print_json(found)
     else:
-        lines = [*describe_settings(found), ("claimed", f"epsilon {found['claim']:.4g}")]
-        lines.append(("measured", f"epsilon at least {found['bound']:.4g}, confidence {100 * found['confidence']:g} %"))
-        if found["bound_if_normal"] is not None:
-            lines.append(("if normal", f"at least {found['bound_if_normal']:.4g}, provided that the noise is normal"))
+        lines = [*describe_settings(found), ("claimed", f"epsilon {found['claimed_epsilon']:.4g}")]
+        lines.append(
+            ("measured", f"epsilon at least {found['lower_bound']:.4g}, confidence {100 * found['confidence']:g} %")
+        )
+        if found["lower_bound_if_normal"] is not None:
+            lines.append(
+                ("if normal", f"at least {found['lower_bound_if_normal']:.4g}, provided that the noise is normal")
+            )
         typer.echo("\n".join(f"{name}\t{value}" for name, value in lines))
         typer.echo(summarise_audit(found))
     if out is not None:

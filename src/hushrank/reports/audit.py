@@ -12,7 +12,11 @@ from hushrank.reports.markup import TableCell, csv_link, definition_list, disclo
 from hushrank.reports.shell import render_page, write_page
 
 PAGE = "audit.html"
-_COLUMNS = {"claim": "claimed", "bound": "measured, at least", "bound_if_normal": "if the noise is normal"}
+_COLUMNS = {
+    "claimed_epsilon": "claimed",
+    "lower_bound": "measured, at least",
+    "lower_bound_if_normal": "if the noise is normal",
+}
 
 
 def summarise_audit(found: Json) -> str:
@@ -20,8 +24,8 @@ def summarise_audit(found: Json) -> str:
     sure = f"{100 * found['confidence']:g} %"
     rounds = f"{format_count(found['rounds'])} {'round' if found['rounds'] == 1 else 'rounds'}"
     said = (
-        f"Claimed for {rounds}: epsilon {found['claim']:.4g} ({found['relation']}). "
-        f"Measured with confidence {sure}: at least {found['bound']:.3g}."
+        f"Claimed for {rounds}: epsilon {found['claimed_epsilon']:.4g} ({found['relation']}). "
+        f"Measured with confidence {sure}: at least {found['lower_bound']:.3g}."
     )
     if found["is_above_claim"]:
         return f"{said} The claim is refuted: look for noise, clipping or accounting that is not what it should be."
