@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from shown_blocks import ROOT
 
 from benchmarks.private_training import NOISE
+from benchmarks.resting import WAYS
 from hushrank.privacy.accounting import Training, training_epsilon
 
 DOCS = ROOT / "docs"
@@ -99,3 +101,30 @@ def test_a_changed_measurement_changes_tables_and_charts(tmp_path: Path) -> None
     before, after = (re.split("<!-- measured: ", text) for text in (PAGE, MEASURED["fill_page"](PAGE, data)))
     changed = {part.split(" ")[0] for part, other in zip(before, after, strict=True) if part != other}
     assert changed == {"private-overview", "private-cost-chart", "private-informational"}
+
+
+def test_what_is_said_of_clients_that_rest_was_measured() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "resting.json").read_text(encoding="utf-8"))["rows"]
+    found = {(row["way"], row["epsilon"], row["clicks"]): row for row in rows}
+    gains = {
+        epsilon: [
+            found["correlated", epsilon, user]["nDCG@10"] - found["independent", epsilon, user]["nDCG@10"]
+            for user in USERS
+        ]
+        for epsilon in (1.0, 0.25)
+    }
+    assert [round(f(gains[e]), 3) for e in (1.0, 0.25) for f in (min, max)] == [0.002, 0.008, 0.008, 0.021]
+    for (way, epsilon, user), row in found.items():
+        if way == "sampled":
+            assert row["nDCG@10"] - found["correlated", epsilon, user]["nDCG@10"] < 0.006
+    assert all(low < 0 < high for low, high in (found["correlated", 1.0, user]["interval"] for user in USERS))
+
+
+@pytest.mark.parametrize(("way", "training"), [
+    ("independent", Training("gaussian", 1.0, 200, scheme="rotation", separation=10)),
+    ("sampled", Training("gaussian", 1.0, 200, sampling=0.1)),
+])  # fmt: skip
+def test_the_noise_of_clients_that_rest_keeps_its_epsilon(way: str, training: Training) -> None:
+    for epsilon, noise in WAYS[way][1].items():
+        kept = training_epsilon(replace(training, noise_multiplier=noise), delta=1e-5)
+        assert 0.998 * epsilon < kept <= epsilon
