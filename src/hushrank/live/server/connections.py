@@ -216,7 +216,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._guard, self._client, self._n_drained = guard, _NOBODY, 0
         self._known_keep_alive = self.timeout_keep_alive
         self.timeout_keep_alive = min(guard.stranger_keep_alive_s, self.timeout_keep_alive)
-        self._is_reading_head, self._head_bytes = True, 0
+        self._is_reading_head, self._head_bytes, self._n_fed = True, 0, 0
         self._is_past_head = False  # whether a head or a body ended in the data that came last
         self._excess = Excess.malformed  # what a parser's error means
 
@@ -251,7 +251,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        was_reading_head, self._is_past_head = self._is_reading_head, False
+        was_reading_head, self._is_past_head, self._n_fed = self._is_reading_head, False, len(data)
         try:
             self.parser.feed_data(data)
             if was_reading_head and not self._is_past_head:  # else the data were a body, or a head of known length
@@ -279,8 +279,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        most = self._head_bytes + self._n_fed  # of this head: all that came since the one before
         self._is_reading_head, self._head_bytes, self._is_past_head = False, 0, True
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEAD:
+        if most > MOST_HEAD and self._measure_head() > MOST_HEAD:
             self._excess = Excess.head
             raise ValueError("head")
         if len(self.pipeline) >= _MOST_AHEAD:
@@ -288,6 +289,9 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError("ahead")
         super().on_headers_complete()
         self._asked = [each for each in (*self._asked, self.cycle) if not each.response_complete]
+
+    def _measure_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
