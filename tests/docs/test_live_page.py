@@ -31,3 +31,10 @@ def test_load() -> None:
     assert f"{load['updates_per_second']:,.0f} updates per second ({load['requests_per_second']:,.0f} requests)" in PAGE
     assert f"within {latency['p50_ms']:.0f} ms and 99 of 100 within {latency['p99_ms']:.0f} ms" in PAGE
     assert f"a round of two clients took {found['two_clients']['mean_ms']:.0f} ms" in PAGE
+
+
+def test_soak() -> None:
+    load = read("soak")["load"]
+    assert f"{load['updates']:,} updates were acknowledged in {load['rounds']:,} rounds" in PAGE
+    memory = load["server_memory_mb_over_time"]
+    assert (memory[0], memory[-1]) == (73, 74) and max(memory) == 74 and load["seconds"] > 1800
