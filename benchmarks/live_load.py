@@ -59,7 +59,8 @@ class Server:
     def __init__(self, directory: Path, *, n_clients: int, rounds: int | None) -> None:
         self.directory = directory
         self.agreement: Agreement = make_agreement("load", n_features=_FEATURES, rounds=rounds)
-        config = make_config({"port": 0, "min_clients": n_clients, "keep_updates": True})
+        limits = {"requests_per_address": 1e6}  # Why: all clients of a load have one address
+        config = make_config({"port": 0, "min_clients": n_clients, "keep_updates": True, **limits})
         create_federation(directory, self.agreement, config, n_tokens=n_clients)
         self.tokens = (directory / TOKENS).read_text().split()
 
