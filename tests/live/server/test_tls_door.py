@@ -57,7 +57,7 @@ def test_handshakes_that_are_never_finished_cost_little_memory(tmp_path: Path) -
 
 
 def test_all_who_come_at_once_are_let_in(tmp_path: Path) -> None:
-    """More handshakes than there are places; nobody has been silent, so nobody makes room."""
+    """More handshakes than there are places. Whoever a busy machine kept silent for too long comes again, as clients do."""
     create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
     context = trust(tmp_path / "f")
 
@@ -69,8 +69,14 @@ def test_all_who_come_at_once_are_let_in(tmp_path: Path) -> None:
         writer.close()
         return said[:12]
 
+    async def ask_until_answered(url: str) -> bytes:
+        while True:
+            with suppress(OSError):
+                if said := await ask(url):
+                    return said
+
     async def ask_together(url: str) -> list[bytes]:
-        return await asyncio.gather(*(ask(url) for _ in range(600)))
+        return await asyncio.gather(*(ask_until_answered(url) for _ in range(600)))
 
     with serving(tmp_path / "f") as server:
         assert asyncio.run(ask_together(server.url)) == [b"HTTP/1.1 200"] * 600
