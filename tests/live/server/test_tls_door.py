@@ -57,7 +57,7 @@ def test_handshakes_that_are_never_finished_cost_little_memory(tmp_path: Path) -
 
 
 def test_all_who_come_at_once_are_let_in(tmp_path: Path) -> None:
-    """More handshakes than there are places. Whom a busy machine kept silent for too long comes again, as clients do."""
+    """More handshakes than there are places. Whom a busy machine kept silent too long comes again, as clients do."""
     create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
     context = trust(tmp_path / "f")
 
