@@ -10,6 +10,7 @@ from live_processes import create_federation, run, serving
 
 from hushrank.live.device.account import LEDGER
 from hushrank.live.server import store
+from hushrank.live.server.status import read_status
 from hushrank.privacy.ledger import read_ledger
 
 SEPARATION, ROUNDS = 3, 9
@@ -23,6 +24,8 @@ def test_clients_rest_and_the_budget_is_that_of_their_answers(tmp_path: Path) ->
         run("client", server.url, *people, "--home", tmp_path / "homes")
         status = run("server", "status", tmp_path / "f")
     assert f"of which it answers at most one in {SEPARATION}, 3 in all" in status
+    said = read_status(tmp_path / "f")
+    assert said["state"] == "finished" and said["epsilon_spent"] <= said["epsilon_total"] + 1e-9  # 9 rounds, 3 answers
     ledgers = [read_ledger(path) for path in sorted((tmp_path / "homes").rglob(LEDGER))]
     assert len(ledgers) == 6
     for ledger in ledgers:

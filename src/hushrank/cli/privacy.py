@@ -57,7 +57,7 @@ def epsilon(
     ] = None,
     sampling: Annotated[float, typer.Option(help="Updates: probability that a client is in a round.")] = 1.0,
     scheme: Annotated[
-        str, typer.Option(help="How clients are drawn: poisson, fixed (in number) or everybody.")
+        str, typer.Option(help="How clients are drawn: poisson, fixed (in number), rotation or everybody.")
     ] = "poisson",
     clients: Annotated[int | None, typer.Option(help="In the federation; delta must be below 1 / clients.")] = None,
     honest: Annotated[

@@ -478,3 +478,7 @@ def test_where_clients_rest_numbers_that_are_left_out_count_as_rounds() -> None:
         numbers.append(rounds.open(rounds.invite(0.0), 0.0, number=rounds.next_number(0.0)))
         end_now(rounds, 0.0)
     assert numbers == [1, 4, 7] and rounds.state is RoundState.finished
+    again = Rounds(RoundRules(separation=3, rounds=9), number=7, n_closed=3)
+    again.join(1, 0.0, answered=7)
+    again.finish_if_enough()
+    assert again.state is RoundState.finished  # also after a start

@@ -107,14 +107,14 @@ class Coordinator:
         self._clients = know_clients(found.members, self._clients)
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
-        number, n_closed = found.rounds.number, found.rounds.n_closed
-        self.rounds = Rounds(self.rules, number, n_closed, history=history)
+        self.rounds = Rounds(self.rules, found.rounds.number, found.rounds.n_closed, history=history)
         for member in found.members:
             if not member.has_left:
                 when = seen.get(member.id, -np.inf)  # Why: asleep until it calls
                 self.rounds.join(member.id, when, answered=member.last_round)
         if found.rounds.is_open:
             self.rounds.resume(found.rounds.asked, found.rounds.answered, now)
+        self.rounds.finish_if_enough()
 
     # Who calls
 

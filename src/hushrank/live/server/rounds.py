@@ -90,7 +90,11 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self.n_opened = self.number
-        if self._is_enough(self.n_closed):
+        self.finish_if_enough()
+
+    def finish_if_enough(self) -> None:
+        """Between rounds; call it once everybody has joined who was enrolled before."""
+        if self.state is RoundState.idle and self._is_enough(self.n_closed):
             self.state = RoundState.finished
 
     @property
@@ -254,7 +258,8 @@ class Rounds:
         self.n_closed += outcome is Outcome.closed
         self.opens_at = now + self._pause_after()
         self.n_silent = self._silent_with_this()
-        self.state = RoundState.finished if self._is_enough(self.n_closed) else RoundState.idle
+        self.state = RoundState.idle
+        self.finish_if_enough()
 
     def _is_enough(self, n_closed: int) -> bool:
         """Whether no round will open again. Where clients rest, numbers that are left out count as rounds, too: a

@@ -10,6 +10,7 @@ from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
 from hushrank.live.wire.agreement import as_json
 from hushrank.live.wire.terms import guarantee_of, price_of, ranker_of, relation_of, total_epsilon_of
+from hushrank.privacy.banded import count_answers
 from hushrank.privacy.renyi import composed_epsilon
 from hushrank.rankers.named import write_ranker
 
@@ -24,7 +25,10 @@ def read_status(directory: Path) -> dict[str, Any]:
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
     price = price_of(agreement)
-    is_finished = agreement.rounds is not None and rounds.n_closed >= agreement.rounds
+    separation = agreement.separation or 1
+    n_done = rounds.n_closed if separation == 1 else rounds.number  # Why: where clients rest, left-out numbers count
+    is_finished = agreement.rounds is not None and n_done >= agreement.rounds and not rounds.is_open
+    spends = spends[: count_answers(rounds.number, separation)]  # what a client could answer at most
     return {
         "name": agreement.name,
         "digest": agreement.digest,
