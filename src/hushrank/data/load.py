@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import os
 from collections.abc import Callable, Sequence
@@ -102,7 +101,7 @@ def _explain_unknown(name: str) -> str:
 
 def _generate_dataset(name: str, *, folds: Sequence[int] | None, normalise: str, seed: int, tell: Progress) -> Dataset:
     shape = shape_named(name)
-    options = ["synthetic", GENERATOR, dataclasses.asdict(shape), seed]
+    options = ["synthetic", GENERATOR, shape.identity, seed]
     tell(f"generating {name}, seed {seed}")
     if shape.n_queries * shape.mean_length * shape.n_features < _WORTH_KEEPING:
         whole = generate_wrapped(shape, seed=seed)
