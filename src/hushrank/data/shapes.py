@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-
 _OF_INTENTS = ("n_intents", "common")
 
 
