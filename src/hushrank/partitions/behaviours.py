@@ -43,11 +43,13 @@ class Behaviours:
         outcomes = [describe_outcomes(kind.user, whole.n_grades) for kind in division.kinds if kind.user is not None]
         distances = [np.abs(one - other).sum(axis=-1).mean() / 2 for one, other in combinations(outcomes, 2)]
         rows = tuple(
-            (kind.name, tuple((f"grade {g}", float(p)) for g, p in enumerate(1 - own[0, :, 0])))
+            (kind.name, tuple((f"grade {g}", float(p)) for g, p in enumerate(1 - own[..., 0].mean(axis=0))))
             for kind, own in zip(division.kinds, outcomes, strict=True)
         )
         measure = "mean total variation between two clients' clicks on a document, over grades and places"
-        return Skew("clicks", float(np.mean(distances)), measure, "probability of a click in the first place", rows)
+        return Skew(
+            "clicks", float(np.mean(distances)), measure, f"probability of a click, mean over {_K} places", rows
+        )
 
 
 def describe_outcomes(user: User, n_grades: int) -> Array:

@@ -105,7 +105,7 @@ def first_of(found: list[T | None]) -> T | None:
 
 
 def mean_skews(by_place: list[list[Skew]]) -> list[Skew]:
-    """Over folds and repeats; the rows are those of the first."""
+    """Over folds; the rows are those of the first."""
     return [
         replace(first, value=float(np.mean([skews[i].value for skews in by_place])))
         for i, first in enumerate(by_place[0])
