@@ -14,7 +14,6 @@ from hushrank.partitions.division import Part
 from hushrank.partitions.intents import Intents
 from hushrank.partitions.labels import Labels
 from hushrank.partitions.quantity import Quantity
-from hushrank.registry import register
 
 PartMaker: TypeAlias = Part | type[Part]  # a partition, or the dataclass of partitions that differ in their settings
 PARTITIONS: dict[str, PartMaker | type[Alike]] = {
@@ -26,12 +25,7 @@ PARTITIONS: dict[str, PartMaker | type[Alike]] = {
     "quantity": Quantity,
     "dirichlet": Dirichlet,
     "queries": Clusters,
-}  # `register_partition` adds to it
-
-
-def register_partition(name: str, part: PartMaker) -> None:
-    """Offer a division of clients as `partition=name`."""
-    register(PARTITIONS, name, part, key="partition")  # type: ignore[type-var] # Why: a part need not be callable
+}
 
 
 def find_parts(name: str, options: Mapping[str, object]) -> dict[str, Part]:
