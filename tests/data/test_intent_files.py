@@ -10,6 +10,7 @@ import pytest
 
 from hushrank.data.catalog import CATALOG
 from hushrank.data.check import check_files
+from hushrank.data.export import write_dataset
 from hushrank.data.letor import LetorError
 from hushrank.data.load import load_dataset
 from hushrank.data.notices import notice_dataset
@@ -113,6 +114,18 @@ def test_the_catalogue_finds_the_set_by_its_name_and_scales_it_as_published(writ
     dataset = load_dataset("intent-change")
     assert dataset.normalise == "query-minmax" == CATALOG["intent-change"].normalise
     assert dataset.folds[0].train.n_intents == 2
+
+
+def test_a_generated_set_with_intents_is_written_and_read_back(tmp_path: Path) -> None:
+    made = load_dataset("intent-change-like:n_queries=10,shortest=3,mean_length=6,longest=9,n_features=5", folds=[1, 2])
+    names = write_dataset(made, tmp_path / "copy")
+    assert names[-4:] == ["intents/1.txt", "intents/2.txt", "intents/3.txt", "intents/4.txt"]
+    copy = load_dataset(tmp_path / "copy")
+    for before, after in zip(made.folds, copy.folds, strict=True):
+        for role in ("train", "vali", "test"):
+            one, two = getattr(before, role), getattr(after, role)
+            assert np.array_equal(one.intents, two.intents) and np.array_equal(one.grades, two.grades)
+            assert np.array_equal(one.features, two.features) and one.query_ids == two.query_ids
 
 
 def test_qrels_may_be_empty_lines_and_compressed_and_are_read_by_pair(write: Write) -> None:

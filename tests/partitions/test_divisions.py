@@ -10,6 +10,7 @@ from seeds import pick_seed
 
 from hushrank.data.shapes import shape_named
 from hushrank.data.synthetic import generate_folds, generate_wrapped
+from hushrank.engine.inputs import join_queries
 from hushrank.partitions.behaviours import Behaviours
 from hushrank.partitions.clusters import Clusters, find_clusters, mean_vectors
 from hushrank.partitions.dirichlet import Dirichlet, draw_shares
@@ -77,6 +78,16 @@ def test_the_sets_of_a_division_are_neighbours_in_memory() -> None:
     parts = hand_out(FOLD.train, np.arange(FOLD.train.n_documents) % 3, 3)
     assert all(part.features.base is parts[0].features.base for part in parts)
     assert np.array_equal(parts[1].grades, FOLD.train.grades[1::3])
+
+
+def test_neighbours_are_joined_without_a_copy_and_others_by_one() -> None:
+    parts = hand_out(FOLD.train, np.arange(FOLD.train.n_documents) % 3, 3)
+    joined, turned = join_queries(parts, 10), join_queries(parts[::-1], 10)
+    assert np.shares_memory(joined.features, parts[0].features)
+    assert not np.shares_memory(turned.features, parts[0].features)
+    expected = np.concatenate([part.features for part in parts[::-1]])
+    assert np.array_equal(turned.features, expected) and len(joined.features) == FOLD.train.n_documents
+    assert np.array_equal(join_queries(parts[1:], 10).features, np.concatenate([p.features for p in parts[1:]]))
 
 
 def test_clients_with_the_same_grades_have_different_names() -> None:
