@@ -65,6 +65,12 @@ def test_a_run_without_a_partition_says_nothing_about_it(tmp_path: Path) -> None
     assert from_directory(make_run(tmp_path / "old")).skews == ()  # written before there were partitions
 
 
+def test_a_page_of_several_runs_says_whose_clients_differ(tmp_path: Path) -> None:
+    divided, alike = run_partition(tmp_path / "divided", "quantity", 5), run_partition(tmp_path / "alike", "iid", 5)
+    assert "<h3>divided</h3><p>Partition quantity" in render_report([alike, divided])
+    assert "<h3>" not in render_report([divided]).split("How clients differ")[1].split("</section>")[0]
+
+
 def test_many_clients_are_counted_and_not_all_drawn_or_listed(tmp_path: Path) -> None:
     run = run_partition(tmp_path / "run", "dirichlet", 25, data="mq2008-like", concentration=5.0)
     page = render_report([run])

@@ -25,7 +25,8 @@ def skew_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
             whose.setdefault(skew, []).append(label)
     parts = []
     for i, (skew, names) in enumerate(whose.items()):
-        heading = f"<h3>{escape(some_of(names) if len(runs) > 1 else skew.name)}</h3>" if len(whose) > 1 else ""
+        title = some_of(names) if len(runs) > 1 else skew.name
+        heading = f"<h3>{escape(title)}</h3>" if max(len(runs), len(whose)) > 1 else ""
         parts.append(heading + paragraph(describe_skew(skew)) + _figure(skew, name=f"skew-{i}"))
     return section("How clients differ", *parts) if parts else ""
 
