@@ -45,6 +45,7 @@ class Key:
     alias: str | None = None  # what it is called inside its room's table
     is_needed: bool = False  # must be agreed where it applies
     is_essential: bool = True  # who does not know it must not join under an agreement that sets it
+    is_joined: bool = False  # whether a value may name several methods, joined by +
 
     @property
     def may_be_none(self) -> bool:
@@ -62,12 +63,13 @@ def key(
     alias: str | None = None,
     is_needed: bool = False,
     is_essential: bool = True,
+    is_joined: bool = False,
 ) -> T:
     """A dataclass field that is a setting; `Key` says what each argument means."""
     asked = (lambda: choices) if isinstance(choices, tuple) else choices
     if methods is not None and asked is None:
         asked = lambda: tuple(methods)  # noqa: E731
-    declared = Key("", (), None, help, check, asked, methods, only_for, alias, is_needed, is_essential)
+    declared = Key("", (), None, help, check, asked, methods, only_for, alias, is_needed, is_essential, is_joined)
     metadata = {_DECLARED: declared}
     if isinstance(default, dict):
         return cast(T, dataclasses.field(default_factory=default.copy, metadata=metadata))
@@ -144,7 +146,9 @@ def check_value(key: Key, value: object) -> None:
     if value is None and key.may_be_none:
         return
     names = key.choices() if key.choices is not None else None
-    if names is not None and value not in names:
+    if key.is_joined and isinstance(value, str) and value not in (names or ()):
+        _check_joined(key, value, names or ())
+    elif names is not None and value not in names:
         if key.methods is not None:
             raise ValueError(
                 f"{key.name} is {_show(value)}; available: {', '.join(names)}. Load your own with --plugin."
@@ -153,6 +157,14 @@ def check_value(key: Key, value: object) -> None:
     complaint = key.check(value) if key.check is not None else None
     if complaint:
         raise ValueError(f"{key.name} is {_show(value)}, {complaint}.")
+
+
+def _check_joined(key: Key, value: str, names: tuple[str, ...]) -> None:
+    for part in value.split("+"):
+        if part not in names:
+            raise ValueError(
+                f"{key.name} is {value!r}, and nothing is called {part!r}; {hint_names(part, names)} Join several by +."
+            )
 
 
 def check_values(keys: Iterable[Key], settings: object) -> None:
@@ -182,16 +194,32 @@ def hint_names(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}."
 
 
+def split_names(methods: Mapping[str, object], name: str) -> list[str]:
+    """The methods that a value names: one, or several joined by +."""
+    return [name] if name in methods else name.split("+")
+
+
 def method_keys(methods: Mapping[str, object], name: str | None) -> Mapping[str, Key]:
-    """The keys of a registered method: the fields of a dataclass; none of a plain function or an unknown name."""
-    method = methods.get(name) if name is not None else None
-    return keys_of(method) if isinstance(method, type) and dataclasses.is_dataclass(method) else {}
+    """The keys of registered methods: the fields of dataclasses; none of a plain function or an unknown name."""
+    found: dict[str, Key] = {}
+    for part in () if name is None else split_names(methods, name):
+        method = methods.get(part)
+        found |= keys_of(method) if isinstance(method, type) and dataclasses.is_dataclass(method) else {}
+    return found
 
 
 def make_method(methods: Mapping[str, Any], name: str, options: Mapping[str, object]) -> Any:
     """The registered method: an instance of its dataclass with these options, or a plain function as it is."""
     method = methods[name]
     return method(**options) if isinstance(method, type) else method
+
+
+def make_methods(methods: Mapping[str, object], name: str, options: Mapping[str, object]) -> list[Any]:
+    """Each method that a value names, with the options that are its own."""
+    return [
+        make_method(methods, part, {key: options[key] for key in method_keys(methods, part) if key in options})
+        for part in split_names(methods, name)
+    ]
 
 
 def _show(value: object) -> str:

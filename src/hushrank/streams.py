@@ -50,6 +50,8 @@ class Purpose(IntEnum):
     PRIVATISE = 14  # randomised responses and noise on what a client sends
     SERVER_NOISE = 15  # noise that the server adds to a sum
     MASK = 16  # the secrets of a client in a simulated secure sum
+    PARTITION = 17  # how documents, labels and queries are divided among clients that differ
+    REGROUP = 18  # whose behaviour a client takes in a round, where that is drawn anew
 
 
 @dataclass(frozen=True, slots=True)

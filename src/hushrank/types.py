@@ -26,6 +26,9 @@ class QuerySet:
     starts: Array  # [n_queries + 1] int64; query q owns the rows starts[q]:starts[q + 1]
     query_ids: tuple[str, ...]  # [n_queries] as written in the file
     document_ids: tuple[str, ...] | None = None  # [n_documents], only where asked for
+    intents: Array | None = (
+        None  # [n_intents, n_documents] uint8, grades by what people look for; `grades`: the highest
+    )
 
     @property
     def n_queries(self) -> int:
@@ -38,6 +41,11 @@ class QuerySet:
     @property
     def n_features(self) -> int:
         return int(self.features.shape[1])
+
+    @property
+    def n_intents(self) -> int:
+        """0 where the grades are the same for everybody."""
+        return 0 if self.intents is None else len(self.intents)
 
     @property
     def lengths(self) -> Array:

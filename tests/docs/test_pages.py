@@ -20,6 +20,7 @@ from hushrank.data.catalog import CATALOG
 from hushrank.data.shapes import SHAPES
 from hushrank.learners.named import LEARNERS
 from hushrank.metrics.rewards import REWARD_NAMES
+from hushrank.partitions.named import PARTITIONS
 from hushrank.recipes.recipe import KEYS, NAMED
 
 DOCS = ROOT / "docs"
@@ -55,7 +56,7 @@ def test_the_generated_pages_are_those_of_the_code() -> None:
 
 def test_the_docs_name_every_command_recipe_key_method_user_and_data_set() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    methods = [*LEARNERS, *aggregation_names(), *ATTACKS, *REWARD_NAMES]
+    methods = [*LEARNERS, *aggregation_names(), *ATTACKS, *REWARD_NAMES, *PARTITIONS]
     names = [*NAMED, *KEYS, *USERS, *methods, *SHAPES, *CATALOG]
     missing = [name for name in names if f"`{name}`" not in text]
     missing += [name for name in list_commands(typer.main.get_command(app)) if name not in text]

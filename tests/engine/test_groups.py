@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import pick_seed
 from tiny_settings import N_FEATURES, UNEQUAL, random_queries, run_plainly, tiny_setting
 
 from hushrank.clicks.named import named_user
+from hushrank.engine.evaluate import examine, prepare_examiner
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, name_engine, simulate
-from hushrank.federation.cohort import Population, count_interactions, find_groups
+from hushrank.federation.cohort import Population, count_interactions, draw_groups, find_groups
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.groups import Group, divide_population
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
+from hushrank.streams import seed_key
 from hushrank.types import Array
 
 ENGINES = ["plain", "numba", "xla"]
@@ -162,3 +165,61 @@ def _mean_update(setting: Setting) -> Array:
 def test_a_name_of_no_parameter_cannot_be_personal() -> None:
     with pytest.raises(ValueError, match=r"personal is \['input'\], must be some of hidden/weights"):
         MlpRanker(4, 3, personal=("input",))
+
+
+# Groups that are drawn anew, and divisions that differ by repeat
+
+
+@pytest.mark.parametrize("engine", ["numba", "xla"])
+@pytest.mark.parametrize("population", [UNEQUAL, Population(5, (2,))], ids=["sampled", "everybody"])
+def test_groups_drawn_anew_are_the_plain_rounds_on_every_engine(engine: str, population: Population) -> None:
+    setting = divided(population=replace(population, regroup=True))
+    for result in results(setting, engine):
+        params, online = run_plainly(setting, Cell(0, result.fold - 1, 0), setting.rounds)
+        np.testing.assert_allclose(result.params, params, atol=3e-6, rtol=1e-5)
+        np.testing.assert_allclose(result.online, online, atol=1e-6)
+    fixed = results(divided(population=population), engine)
+    assert fixed[0].params.tolist() != results(setting, engine)[0].params.tolist()
+
+
+def test_a_client_behaves_as_every_group_in_its_turn_and_as_often_as_they_are() -> None:
+    population = Population(2000, groups=(0, 1, 2, 1), regroup=True)
+    key, ids = seed_key(pick_seed(3)), np.arange(2000)
+    one, two = (draw_groups(population, key, round, ids) for round in (1, 2))
+    shares = np.bincount(one) / 2000  # 1/4, 1/2, 1/4; four standard errors are .045
+    np.testing.assert_allclose(shares, [0.25, 0.5, 0.25], atol=0.045)
+    assert 0.3 < np.mean(one == two) < 0.45  # by chance (1/4)^2 + (1/2)^2 + (1/4)^2 = .375
+    assert find_groups(population, ids[:4]).tolist() == [0, 1, 2, 1]  # where they belong stays
+
+
+def divided_by_repeat() -> Setting:
+    setting = divided(population=Population(4, (2,)))
+    others = [
+        tuple(
+            replace(group, train=random_queries(90 + fold, 12), test=random_queries(95 + fold, 6)) for group in groups
+        )
+        for fold, groups in enumerate(setting.groups or ())
+    ]
+    both = [division for pair in zip(setting.groups or (), others, strict=True) for division in pair]
+    return replace(setting, groups=tuple(both), repeats=2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_repeat_may_have_a_division_of_its_own(engine: str) -> None:
+    setting = divided_by_repeat()
+    for result in results(setting, engine):
+        params, online = run_plainly(setting, Cell(0, result.fold - 1, result.repeat), setting.rounds)
+        np.testing.assert_allclose(result.params, params, atol=3e-6, rtol=1e-5)
+        np.testing.assert_allclose(result.online, online, atol=1e-6)
+        own = prepare_examiner(random_queries(95 + result.fold - 1, 6))
+        measured = examine(own, setting.method.ranker, result.params).ndcg
+        is_own = np.isclose(result.looks["offline/nDCG@10/turned"][-1], measured)
+        assert is_own == (result.repeat == 1)
+
+
+def test_divisions_that_fit_neither_folds_nor_repeats_are_refused() -> None:
+    setting = divided_by_repeat()
+    with pytest.raises(
+        ValueError, match="groups are given 4 times: give them for every fold, or every fold and repeat"
+    ):
+        replace(setting, repeats=3)

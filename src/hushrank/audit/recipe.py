@@ -12,11 +12,11 @@ from hushrank.audit.trial import AuditTrial
 from hushrank.audit.updates import UpdateTrial
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
-from hushrank.federation.keys import population_of
 from hushrank.files import Json
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure
 from hushrank.recipes.guarantee import exchange_of, exposure_of
+from hushrank.recipes.population import clients_of
 from hushrank.recipes.recipe import Recipe
 
 N_PARAMS = 2  # that a canary moves, unless given; Why two: noise that two numbers share is noticed
@@ -53,7 +53,7 @@ def audit_recipe(recipe: Recipe, question: Question, options: AuditOptions) -> J
 def find_subject(recipe: Recipe, question: Question) -> Subject:
     if recipe.is_offline or recipe.is_central:
         raise ValueError(f"recipe {recipe.recipe} is trained in one place and promises nothing: nothing to audit.")
-    population = replace(population_of(recipe), dropout=0.0)
+    population = replace(clients_of(recipe), dropout=0.0)
     exposure = exposure_of(recipe, population, n_params=question.n_params)
     delta = exposure.delta if question.delta is None else question.delta or None
     exposure = _ask(exposure, rounds=question.rounds or exposure.rounds, delta=delta)
@@ -62,7 +62,7 @@ def find_subject(recipe: Recipe, question: Question) -> Subject:
 
 
 def _find_updates(recipe: Recipe, exchange: UpdateExchange, exposure: Exposure, question: Question) -> Subject:
-    protection, population = exchange.protection, replace(population_of(recipe), dropout=0.0)
+    protection, population = exchange.protection, replace(clients_of(recipe), dropout=0.0)
     relation = Adjacency(question.relation or protection.relation(exposure))
     exposure = replace(exposure, adjacency=relation)
     _check_relation(str(relation), str(protection.relation(exposure)))
@@ -98,7 +98,7 @@ def _find_rewards(recipe: Recipe, exchange: Evolution, exposure: Exposure, quest
     def claim(rounds: int) -> float:
         return claim_epsilon(protection, replace(exposure, rounds=rounds))
 
-    trial = RewardTrial(protection, values[-1], values[0], exposure.rounds or 1, population_of(recipe).n_clients)
+    trial = RewardTrial(protection, values[-1], values[0], exposure.rounds or 1, clients_of(recipe).n_clients)
     about = {
         "privacy": recipe.privacy,
         "mechanism": "randomised-response",

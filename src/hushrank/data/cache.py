@@ -127,6 +127,8 @@ def _save(place: Path, queries: QuerySet, *, source: str) -> None:
     arrays = {name: getattr(queries, name) for name in _ARRAYS} | {"query_ids": _as_bytes(queries.query_ids)}
     if queries.document_ids is not None:
         arrays["document_ids"] = _as_bytes(queries.document_ids)
+    if queries.intents is not None:
+        arrays["intents"] = queries.intents
     for name, array in arrays.items():
         with (place / f"{name}.npy").open("wb") as file:
             _write_array(file, np.ascontiguousarray(array))
@@ -145,9 +147,14 @@ def _load(place: Path) -> QuerySet:
     for name, expected in checksums.items():
         if _checksum(place / f"{name}.npy") != expected:
             raise ValueError(f"{name}.npy has another checksum")
-    features, grades, starts = (np.asarray(np.load(place / f"{n}.npy", mmap_mode="r")) for n in _ARRAYS)
+    features, grades, starts = (_map_array(place, name) for name in _ARRAYS)
+    intents = _map_array(place, "intents") if "intents" in checksums else None
     document_ids = _as_strings(place / "document_ids.npy") if "document_ids" in checksums else None
-    return QuerySet(features, grades, starts, _as_strings(place / "query_ids.npy"), document_ids)
+    return QuerySet(features, grades, starts, _as_strings(place / "query_ids.npy"), document_ids, intents)
+
+
+def _map_array(place: Path, name: str) -> Array:
+    return np.asarray(np.load(place / f"{name}.npy", mmap_mode="r"))
 
 
 def _as_bytes(strings: tuple[str, ...]) -> Array:

@@ -50,6 +50,7 @@ _IN_FOLDS = "the directories Fold1 to Fold5 (train.txt, vali.txt and test.txt in
 _LETOR_PAGE = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/letor-4-0/"
 _MSLR_PAGE = "https://www.microsoft.com/en-us/research/project/mslr/"
 _YAHOO_PAGE = "https://huggingface.co/datasets/YahooResearch/Yahoo-Learning-to-Rank-Challenge"
+_INTENT_PAGE = "https://github.com/ielab/2022-SIGIR-noniid-foltr"
 _ISTELLA_PAGE = "http://quickrank.isti.cnr.it/istella-dataset/"
 # Microsoft's and Yahoo's pages ask to accept terms, whose text was not at hand; Istella's README states the licence.
 _MICROSOFT = "For research; read and accept the agreement on Microsoft's page."
@@ -64,6 +65,8 @@ _MICROSOFT = "For research; read and accept the agreement on Microsoft's page."
 # - Yahoo: queries and documents of each split on Microsoft's LETOR page about the challenge; TensorFlow Datasets
 #   (yahoo_ltrc) counted the same queries. The 700 features are those of both sets; set 1 has values up to index 699.
 # - Istella-S: the README in the archive, which also says 60 : 20 : 20. For the exact splits no source was found.
+# - Intent change: [thesis, Section 4.3.1], which says 200 queries of 4 intents and 512 documents on average; the
+#   features are those that the published code reads, which scales them within each query.
 CATALOG: Mapping[str, CatalogEntry] = MappingProxyType(
     {
         "mq2007": CatalogEntry(
@@ -156,6 +159,20 @@ CATALOG: Mapping[str, CatalogEntry] = MappingProxyType(
             layout="train.txt, vali.txt and test.txt",
             part_queries=(19_245, 7_211, 6_562),
             unverified=("part_queries",),
+        ),
+        "intent-change": CatalogEntry(
+            title="Intent change (ClueWeb09, TREC Web Track 2009 to 2012)",
+            n_queries=200,
+            n_documents=102_400,
+            n_features=105,
+            n_grades=2,
+            n_folds=1,
+            normalise="query-minmax",
+            licence="For research; its features come from ClueWeb09, whose agreement applies.",
+            page=_INTENT_PAGE,
+            how_to_get="Take the intent-change collection that the page links to.",
+            layout="clueweb09_intent_change.txt and the folder intents (1.txt to 4.txt)",
+            unverified=("licence", "n_documents", "n_features", "n_grades"),
         ),
     }
 )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG, CatalogEntry, explain_getting, split_counts
+from hushrank.data.intents import read_judged
 from hushrank.data.layout import FoldSource, find_folds
-from hushrank.data.letor import read_letor
 from hushrank.data.load import check_catalogue_name, load_dataset, resolve_directory
 from hushrank.data.notices import FeatureRanges, join_ranges, measure_ranges, notice_dataset, notice_features
 from hushrank.data.recognise import Counts, add_counts, count_rows, find_similar, name_directory, whole_files
@@ -86,9 +86,9 @@ def _read_all(folds: list[FoldSource]) -> tuple[dict[Path, Counts], list[Feature
     """Counts and ranges of each file, and problems; features are let go: all folds of a large set would not fit."""
     counts: dict[Path, Counts] = {}
     ranges, problems = list[FeatureRanges](), list[str]()
-    for path in dict.fromkeys(split.path for fold in folds for split in fold.splits.values()):
+    for path, intents in {split.path: split.intents for fold in folds for split in fold.splits.values()}.items():
         try:
-            queries = read_letor(path)
+            queries = read_judged(path, intents)
             counts[path] = count_rows(queries)
             ranges.append(measure_ranges([queries]))
         except (ValueError, OSError) as error:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from hushrank.data.intents import FOLDER
 from hushrank.data.layout import ROLES
 from hushrank.data.letor_write import write_letor
-from hushrank.data.trec import write_qrels, write_trec_run
+from hushrank.data.trec import qrels_lines, write_qrels, write_trec_run
+from hushrank.files import write_text
 from hushrank.types import Dataset, QuerySet
 
 FORMATS = {"letor": ".txt", "qrels": ".qrels", "run": ".run"}  # and how the names of their files end
@@ -57,12 +60,34 @@ def write_dataset(
                 names.append(f"Fold{fold.number}/{role}{FORMATS[form]}")
                 if progress is not None:
                     progress(f"writing {destination.name}/{names[-1]}")
-                _write_split(getattr(fold, role), making / names[-1], form=form, feature=feature)
+                _write_split(name_rows(getattr(fold, role)), making / names[-1], form=form, feature=feature)
+        names += _write_intents(dataset, making) if form == "letor" else []
         making.chmod(0o755)
         making.replace(destination)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
+    return names
+
+
+def name_rows(queries: QuerySet) -> QuerySet:
+    """A set with intents has a name for each document: its own, or the query's with its place in the list."""
+    if not queries.n_intents or queries.document_ids is not None:
+        return queries
+    lengths = zip(queries.query_ids, queries.lengths.tolist(), strict=True)
+    return replace(queries, document_ids=tuple(f"{query}-{place}" for query, n in lengths for place in range(n)))
+
+
+def _write_intents(dataset: Dataset, directory: Path) -> list[str]:
+    """`intents/1.txt`, ...: the grades of each intent, each query once; no file without intents."""
+    splits = [name_rows(getattr(fold, role)) for fold in dataset.folds for role in ROLES]
+    n_intents = min(split.n_intents for split in splits)
+    names = [f"{FOLDER}/{intent + 1}.txt" for intent in range(n_intents)]
+    for intent, name in enumerate(names):
+        (directory / FOLDER).mkdir(exist_ok=True)
+        judged = [replace(s, grades=s.intents[intent]) for s in splits if s.intents is not None]
+        lines = dict.fromkeys(line for split in judged for line in qrels_lines(split))
+        write_text(directory / name, "".join(lines))
     return names
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import os
 from collections.abc import Callable, Sequence
@@ -10,8 +9,9 @@ from pathlib import Path
 
 from hushrank.data.cache import FORMAT, cache_key, fetch
 from hushrank.data.catalog import CATALOG, explain_getting
+from hushrank.data.intents import read_judged
 from hushrank.data.layout import ROLES, FoldSource, SplitSource, find_folds
-from hushrank.data.letor import read_letor, side_file
+from hushrank.data.letor import side_file
 from hushrank.data.normalise import check_method, normalise_queries
 from hushrank.data.queries import slice_queries, widen_queries
 from hushrank.data.recognise import name_directory
@@ -102,7 +102,7 @@ def _explain_unknown(name: str) -> str:
 
 def _generate_dataset(name: str, *, folds: Sequence[int] | None, normalise: str, seed: int, tell: Progress) -> Dataset:
     shape = shape_named(name)
-    options = ["synthetic", GENERATOR, dataclasses.asdict(shape), seed]
+    options = ["synthetic", GENERATOR, shape.identity, seed]
     tell(f"generating {name}, seed {seed}")
     if shape.n_queries * shape.mean_length * shape.n_features < _WORTH_KEEPING:
         whole = generate_wrapped(shape, seed=seed)
@@ -166,7 +166,7 @@ class _Reader:
         """Read and normalise what the cache does not have."""
         measured = self.load(train, "none") if train else None
         self.tell(f"reading {source.path} ({source.path.stat().st_size / 1e6:.1f} MB)")
-        queries = read_letor(source.path, keep_document_ids=self.keep_document_ids)
+        queries = read_judged(source.path, source.intents, keep_document_ids=self.keep_document_ids)
         if source.part != "all":
             self.tell(f"no validation file: the last fifth of the queries of {source.path.name} is held out for it")
             queries = _take_part(queries, source)
@@ -174,7 +174,8 @@ class _Reader:
 
     def identify(self, source: SplitSource) -> list[str]:
         """What a split's arrays depend on: the content of its files, and the part of them."""
-        files = [source.path, *([side_file(source.path)] if side_file(source.path).is_file() else [])]
+        side = [side_file(source.path)] if side_file(source.path).is_file() else []
+        files = [source.path, *side, *source.intents]
         for path in files:
             if path not in self.digests:
                 self.digests[path] = digest_file(path)

@@ -35,13 +35,22 @@ def join_ranges(ranges: Iterable[FeatureRanges]) -> FeatureRanges:
 
 def notice_dataset(dataset: Dataset) -> list[Notice]:
     """About the training queries, normalised as they are."""
-    return notice_features(measure_ranges(fold.train for fold in dataset.folds), normalise=dataset.normalise)
+    features = notice_features(measure_ranges(fold.train for fold in dataset.folds), normalise=dataset.normalise)
+    return [*features, *_notice_undivided(dataset)]
 
 
 def notice_features(ranges: FeatureRanges, *, normalise: str) -> list[Notice]:
     """What stands out in the ranges of the features, after this normalisation."""
     span = ranges.high.astype(np.float64) - ranges.low
     return [*_notice_scales(span, normalise), *_notice_constants(span)]
+
+
+def _notice_undivided(dataset: Dataset) -> list[Notice]:
+    if not any(fold.test is fold.train and fold.train.n_intents for fold in dataset.folds):
+        return []
+    sentence = "This set has no held-out queries: rankers are tested on the queries that they were trained on."
+    advice = "So was the published one. To hold queries out, divide the file into train.txt, vali.txt and test.txt."
+    return [Notice("no-held-out", sentence, advice, kind="note")]
 
 
 def _notice_scales(span: Array, normalise: str) -> list[Notice]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from hushrank.types import QuerySet
@@ -11,18 +13,21 @@ def slice_queries(queries: QuerySet, first: int, stop: int) -> QuerySet:
     """The queries first, ..., stop - 1. Shares the memory of the whole."""
     rows = slice(int(queries.starts[first]), int(queries.starts[stop]))
     document_ids = None if queries.document_ids is None else queries.document_ids[rows]
-    starts = queries.starts[first : stop + 1] - queries.starts[first]
-    return QuerySet(queries.features[rows], queries.grades[rows], starts, queries.query_ids[first:stop], document_ids)
+    intents = None if queries.intents is None else queries.intents[:, rows]
+    starts, ids = queries.starts[first : stop + 1] - queries.starts[first], queries.query_ids[first:stop]
+    return QuerySet(queries.features[rows], queries.grades[rows], starts, ids, document_ids, intents)
 
 
 def join_queries(parts: list[QuerySet]) -> QuerySet:
     """Several sets of the same features, end to end; without document ids."""
     lengths = np.concatenate([part.lengths for part in parts])
+    intents = [part.intents for part in parts if part.intents is not None]
     return QuerySet(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.grades for part in parts]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         tuple(query_id for part in parts for query_id in part.query_ids),
+        intents=np.concatenate(intents, axis=1) if len(intents) == len(parts) else None,
     )
 
 
@@ -32,4 +37,4 @@ def widen_queries(queries: QuerySet, n_features: int) -> QuerySet:
         return queries
     features = np.zeros((queries.n_documents, n_features), dtype=np.float32)
     features[:, : queries.n_features] = queries.features
-    return QuerySet(features, queries.grades, queries.starts, queries.query_ids, queries.document_ids)
+    return dataclasses.replace(queries, features=features)

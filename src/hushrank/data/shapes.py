@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+_OF_INTENTS = ("n_intents", "common")
+
 
 @dataclass(frozen=True, slots=True)
 class SyntheticShape:
@@ -25,6 +27,8 @@ class SyntheticShape:
     noise: float = 0.6  # standard deviation of what no feature tells, beside 1 for what features tell
     nonlinear_share: float = 0.3  # of what features tell: the variance that no linear ranker can find
     n_parts: int = 5  # S1, S2, ...; as many folds, each tested on one part, validated on one, trained on the rest
+    n_intents: int = 0  # kinds of people who judge the same documents each in their own way; 0: all judge alike
+    common: float = 0.5  # of what features tell: the variance that all kinds share
 
     def __post_init__(self) -> None:
         _check_shape(self)
@@ -32,6 +36,12 @@ class SyntheticShape:
     @property
     def n_grades(self) -> int:
         return len(self.grade_shares)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What generated data depends on. Why without intents where there are none: older sets keep their names."""
+        fields = dataclasses.asdict(self)
+        return fields if self.n_intents else {name: fields[name] for name in fields if name not in _OF_INTENTS}
 
 
 def _check_shape(shape: SyntheticShape) -> None:
@@ -50,6 +60,10 @@ def _check_shape(shape: SyntheticShape) -> None:
         f"empty_share is {shape.empty_share}, must be from 0 to .99": 0 <= shape.empty_share <= 0.99,
         f"noise is {shape.noise}, must be from 0 to 100": 0 <= shape.noise <= 100,
         f"nonlinear_share is {shape.nonlinear_share}, must be from 0 to 1": 0 <= shape.nonlinear_share <= 1,
+        f"n_intents is {shape.n_intents}, must be 0 (all judge alike) or from 2 to 256": (
+            shape.n_intents == 0 or 2 <= shape.n_intents <= 256
+        ),
+        f"common is {shape.common}, must be from 0 to 1": 0 <= shape.common <= 1,
     }
     for claim, holds in claims.items():
         if not holds:
@@ -68,6 +82,7 @@ SHAPES: Mapping[str, SyntheticShape] = MappingProxyType(
         "mslr-like": SyntheticShape(10_000, 1, 120.0, 908, 0.28, 136, (0.52, 0.32, 0.134, 0.018, 0.008), 0.03),
         "yahoo-like": SyntheticShape(3_000, 1, 23.7, 139, 0.4, 700, (0.26, 0.36, 0.28, 0.08, 0.02), 0.02, noise=1.0),
         "istella-like": SyntheticShape(3_000, 3, 103.0, 182, 0.2, 220, (0.886, 0.02, 0.04, 0.033, 0.021), 0.0),
+        "intent-change-like": SyntheticShape(200, 300, 500.0, 900, 0.3, 105, (0.96, 0.04), 0.0, n_intents=4),
     }
 )
 

@@ -3,7 +3,8 @@
 Features look like LETOR's: scaled to [0, 1] within each query, correlated in groups of four, some skewed, some mostly
 0, some in steps, some constant within a query. A document's latent score is a weighted sum of its features, plus
 products and distances of features that have no linear trend, plus noise; a grade is the number of thresholds below
-the score.
+the score. In a set with intents each kind of people adds a weighted sum of its own to what all of them share, and has
+noise of its own; the grades are the highest of its intents.
 
 Every draw belongs to the set, a query or a document, so the blocks in which the work is done change nothing. Features
 use only integer and correctly rounded operations: the same bits on every machine. Shapes: n_rows documents and n
@@ -47,6 +48,7 @@ class _World:
     second: Array  # [n_terms]
     signs: Array  # [n_terms] 1 or -1
     thresholds: Array  # [n_grades - 1] float64
+    tastes: Array  # [n_intents, n_features] float64, what each kind of people likes beside that
 
 
 def generate_folds(whole: QuerySet, n_parts: int) -> tuple[Fold, ...]:
@@ -81,12 +83,13 @@ def generate_queries(shape: SyntheticShape, *, seed: int = 0) -> QuerySet:
     is_empty = _choose_empty(shape, stream(key, _EMPTY))
     query_keys = fold_in(stream(key, _OF_QUERIES), np.arange(shape.n_queries))
     features = np.empty((int(starts[-1]), shape.n_features), dtype=np.float32)
-    grades = np.empty(len(features), dtype=np.uint8)
+    grades = np.empty((max(shape.n_intents, 1), len(features)), dtype=np.uint8)
     for first, stop in _blocks(starts):
         rows = slice(int(starts[first]), int(starts[stop]))
         block = _make_block(shape, world, query_keys[first:stop], starts[first : stop + 1] - starts[first])
-        features[rows], grades[rows] = block[0], np.where(np.repeat(is_empty[first:stop], block[2]), 0, block[1])
-    return QuerySet(features, grades, starts, tuple(str(q + 1) for q in range(shape.n_queries)))
+        features[rows], grades[:, rows] = block[0], np.where(np.repeat(is_empty[first:stop], block[2]), 0, block[1])
+    ids = tuple(str(q + 1) for q in range(shape.n_queries))
+    return QuerySet(features, grades.max(axis=0), starts, ids, intents=grades if shape.n_intents else None)
 
 
 def draw_lengths(shape: SyntheticShape, *, seed: int = 0) -> Array:
@@ -128,7 +131,9 @@ def _make_world(shape: SyntheticShape, key: Array) -> _World:
     signs = np.where(draw_uniform(stream(key, 3), n_terms) < 0.5, -1.0, 1.0)
     # Why: every third term has the same feature twice, a distance from the middle.
     second = np.where(np.arange(n_terms) % 3 == 2, first[:n_terms], np.roll(first, -n_terms)[:n_terms])
-    return _World(kinds, places // _GROUP, weights, first[:n_terms], second, signs, _find_thresholds(shape))
+    tastes = _to_bell(draw_bits(fold_in(stream(key, 4), np.arange(shape.n_intents)), shape.n_features))
+    thresholds = _find_thresholds(shape)
+    return _World(kinds, places // _GROUP, weights, first[:n_terms], second, signs, thresholds, tastes)
 
 
 def _find_thresholds(shape: SyntheticShape) -> Array:
@@ -139,20 +144,21 @@ def _find_thresholds(shape: SyntheticShape) -> Array:
 
 
 def _make_block(shape: SyntheticShape, world: _World, query_keys: Array, starts: Array) -> tuple[Array, Array, Array]:
-    """Features, grades (as if no query were empty) and list lengths of a run of queries."""
+    """Features, grades by intent (as if no query were empty) and list lengths of a run of queries."""
     lengths = np.diff(starts)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     row_keys = fold_in(query_keys[owner], np.arange(len(owner)) - starts[owner])
-    n_groups = int(world.groups[-1]) + 1
-    bells = _to_bell(draw_bits(row_keys, n_groups + shape.n_features + 1))
+    n_groups, n_told = int(world.groups[-1]) + 1, int(world.groups[-1]) + 1 + shape.n_features
+    bells = _to_bell(draw_bits(row_keys, n_told + max(shape.n_intents, 1)))
     of_query = draw_bits(fold_in(query_keys, np.full(len(lengths), 2**32)), shape.n_features + 1)
-    raw = _LOADING * bells[:, world.groups] + _OWN * bells[:, n_groups:-1]
+    raw = _LOADING * bells[:, world.groups] + _OWN * bells[:, n_groups:n_told]
     raw = _spread(raw, world.kinds)
     raw[(of_query[:, 1:] < np.uint32(int(_FLAT_SHARE * 2**32)))[owner]] = 0
     # Why: six decimals, as LETOR's files have, so that writing and reading changes nothing.
     features = np.rint(query_minmax(raw, starts) * np.float32(1e6)) / np.float32(1e6)
-    score = _score(shape, world, features, starts, bells[:, -1]) + _DIFFICULTY * _to_bell(of_query[:, 0])[owner]
-    return features, _grade(score, world.thresholds, starts), lengths
+    difficulty = _DIFFICULTY * _to_bell(of_query[:, 0])[owner]
+    scores = [score + difficulty for score in _score_intents(shape, world, features, starts, bells[:, n_told:].T)]
+    return features, np.stack([_grade(score, world.thresholds, starts) for score in scores]), lengths
 
 
 def _to_bell(bits: Array) -> Array:
@@ -172,15 +178,27 @@ def _spread(raw: Array, kinds: Array) -> Array:
     return raw
 
 
-def _score(shape: SyntheticShape, world: _World, features: Array, starts: Array, noise: Array) -> Array:
-    """[n_rows] mean 0 and deviation about 1 within each query."""
+def _score_intents(shape: SyntheticShape, world: _World, features: Array, starts: Array, noise: Array) -> list[Array]:
+    """[n_rows] for each intent, or for everybody: mean 0 and deviation about 1 within each query.
+
+    told = sqrt(common) (what all kinds share) + sqrt(1 - common) (the kind's own taste)
+    """
+    shared = _score_shared(shape, world, features, starts)
+    told = [
+        np.sqrt(shape.common) * shared + np.sqrt(1 - shape.common) * _standardise(features @ taste, starts)
+        for taste in world.tastes
+    ] or [shared]
+    return [(one + shape.noise * own) / np.sqrt(1 + shape.noise**2) for one, own in zip(told, noise, strict=True)]
+
+
+def _score_shared(shape: SyntheticShape, world: _World, features: Array, starts: Array) -> Array:
+    """[n_rows] what everybody likes."""
     linear = _standardise(features @ world.weights, starts)
     middle = features - 0.5
     products = middle[:, world.first] * middle[:, world.second]
     scales = np.where(world.first == world.second, 2.0, 1.0) * world.signs
     nonlinear = _standardise(products @ scales, starts)
-    told = np.sqrt(1 - shape.nonlinear_share) * linear + np.sqrt(shape.nonlinear_share) * nonlinear
-    return np.asarray((told + shape.noise * noise) / np.sqrt(1 + shape.noise**2))
+    return np.asarray(np.sqrt(1 - shape.nonlinear_share) * linear + np.sqrt(shape.nonlinear_share) * nonlinear)
 
 
 def _standardise(values: Array, starts: Array) -> Array:

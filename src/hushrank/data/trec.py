@@ -6,14 +6,19 @@ different scores keep the order written here.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from hushrank.data.letor_rows import LetorError
+from hushrank.data.source import read_chunks
 from hushrank.files import write_text
 from hushrank.types import Array, QuerySet
+
+_GRADE = re.compile(r"-?\d{1,9}")
 
 
 def write_trec_run(path: Path, queries: QuerySet, scores: Array, *, tag: str) -> None:
@@ -24,6 +29,28 @@ def write_trec_run(path: Path, queries: QuerySet, scores: Array, *, tag: str) ->
 def write_qrels(path: Path, queries: QuerySet) -> None:
     """The grade of every document of every query, 0 included, as in the data (not as gains 2^grade - 1)."""
     write_text(path, "".join(qrels_lines(queries)))
+
+
+def read_qrels(path: Path) -> dict[tuple[str, str], int]:
+    """{(query, document): grade}; grades below 0, which TREC gives to spam, are 0.
+
+    Queries and documents may be personal: no message repeats what a line holds.
+    """
+    grades: dict[tuple[str, str], int] = {}
+    lines = (line for chunk in read_chunks(path) for line in chunk.splitlines())
+    for number, line in enumerate(lines, start=1):
+        fields = line.decode("utf-8", "replace").split()
+        if not fields:
+            continue
+        where = f"{path}, line {number}"
+        if len(fields) != 4:
+            raise LetorError(f"{where}: {len(fields)} words came, must be 4: query 0 document grade.")
+        if not _GRADE.fullmatch(fields[3]) or int(fields[3]) > 255:
+            raise LetorError(f"{where}: the grade must be a whole number up to 255.")
+        pair, grade = (fields[0], fields[2]), max(0, int(fields[3]))
+        if grades.setdefault(pair, grade) != grade:
+            raise LetorError(f"{where}: its query and document had another grade before. Keep one of the lines.")
+    return grades
 
 
 def trec_lines(queries: QuerySet, scores: Array, *, tag: str) -> Iterator[str]:

@@ -24,20 +24,23 @@ SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
 METRICS = ("nDCG@10", "MaxRR")
 OFFLINE, VALI = "offline/nDCG@10", "vali/nDCG@10"
-# {(fold, split, group): how to examine a ranker}; group None: everybody's queries
-Examiners: TypeAlias = Mapping[tuple[int, str, int | None], Examiner]
+# {(fold, repeat, split, group): how to examine a ranker}; group None: everybody's queries, at repeat 0
+Examiners: TypeAlias = Mapping[tuple[int, int, str, int | None], Examiner]
+KnownQualities: TypeAlias = dict[tuple[int, int, ClickTable | None], tuple[float, float]]  # of a cell at one look
 
 
 def prepare_examiners(setting: Setting) -> Examiners:
     """Of every fold and split, and of every group that has queries of its own."""
     k = setting.method.k
-    found: dict[tuple[int, str, int | None], Examiner] = {}
+    found: dict[tuple[int, int, str, int | None], Examiner] = {}
+    repeats = setting.repeats if setting.is_divided_anew else 1
     for number, fold in enumerate(setting.dataset.folds):
         for split in SPLITS:
-            found[number, split, None] = prepare_examiner(getattr(fold, split), k=k)
-            for g, group in enumerate(setting.groups_of(number)):
-                if (own := getattr(group, split)) is not None:
-                    found[number, split, g] = prepare_examiner(own, k=k)
+            found[number, 0, split, None] = prepare_examiner(getattr(fold, split), k=k)
+            for repeat in range(repeats):
+                for g, group in enumerate(setting.groups_of(number, repeat)):
+                    if (own := getattr(group, split)) is not None:
+                        found[number, repeat, split, g] = prepare_examiner(own, k=k)
     return found
 
 
@@ -73,23 +76,31 @@ class SimulationBatch:
         """nDCG@k and expected MaxRR@k [C] by split: of everybody, and of the groups that differ."""
         n_groups = self.setting.method.population.n_groups if self.setting.groups is not None else 0
         found: dict[str, Array] = {}
+        known: KnownQualities = {}
         for group in (None, *range(n_groups)):
-            rows = {split: self._examine_split(state, split, group) for split in SPLITS}
-            suffix = "" if group is None else f"/{self.setting.groups_of(0)[group].name}"
+            rows = {split: self._examine_split(state, split, group, known) for split in SPLITS}
+            suffix = "" if group is None else f"/{self.setting.groups_of(0, 0)[group].name}"
             for column, metric in enumerate(METRICS):
                 found |= {f"{PREFIXES[split]}/{metric}{suffix}": rows[split][:, column] for split in SPLITS}
         return found
 
-    def _examine_split(self, state: NamedArrays, split: str, group: int | None) -> Array:
+    def _examine_split(self, state: NamedArrays, split: str, group: int | None, known: KnownQualities) -> Array:
         """[C, 2] nDCG and MaxRR of every cell."""
-        return np.array([self._examine_cell(state, c, split, group) for c in range(len(self.plan.cells))])
+        return np.array([self._examine_cell(state, c, split, group, known) for c in range(len(self.plan.cells))])
 
-    def _examine_cell(self, state: NamedArrays, c: int, split: str, group: int | None) -> tuple[float, float]:
+    def _examine_cell(
+        self, state: NamedArrays, c: int, split: str, group: int | None, known: KnownQualities
+    ) -> tuple[float, float]:
+        """Why what is known: groups that differ in nothing measured here would be measured again and again."""
         cell, method = self.plan.cells[c], self.setting.method
-        examiner = self.examiners.get((cell.fold, split, group)) or self.examiners[cell.fold, split, None]
-        own = None if group is None else self.setting.groups_of(cell.fold)[group]
+        place = self.setting.place_of(cell.fold, cell.repeat)
+        examiner = self.examiners.get((*place, split, group)) or self.examiners[cell.fold, 0, split, None]
+        own = None if group is None else self.setting.groups_of(cell.fold, cell.repeat)[group]
         table = self._table(cell, own)
-        return examine(examiner, method.ranker, mean_params(self.setting, state, c, group), table)
+        same = (c, id(examiner), table)
+        if same not in known or OWN_PARAMETERS in state:
+            known[same] = examine(examiner, method.ranker, mean_params(self.setting, state, c, group), table)
+        return known[same]
 
     def _table(self, cell: Cell, group: Group | None) -> ClickTable | None:
         if group is None or group.user is None:

@@ -17,7 +17,7 @@ from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
-from hushrank.federation.cohort import answer_mask, count_interactions, find_groups, sample_ids
+from hushrank.federation.cohort import answer_mask, count_interactions, draw_groups, sample_ids
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
 from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
@@ -61,7 +61,7 @@ def gather_cohort(method: Method, key: Array, round: int) -> CellCohort:
     arrives = answer_mask(population, key, round, ids)
     each = np.ones_like(n_interactions) if method.counts_alike else n_interactions
     weights = np.where(arrives, each, 0).astype(np.float32)
-    return count_cohort(ids, n_interactions, find_groups(population, ids), weights)
+    return count_cohort(ids, n_interactions, draw_groups(population, key, round, ids), weights)
 
 
 def count_cohort(ids: Array, n_interactions: Array, groups: Array, weights: Array) -> CellCohort:
@@ -83,7 +83,7 @@ def describe_cells(
     if setting.groups is None:
         return seen
     found = [
-        group_means(setting.groups_of(cell.fold), cohort.groups, np.concatenate([np.zeros(0), *blocks]))
+        group_means(setting.groups_of(cell.fold, cell.repeat), cohort.groups, np.concatenate([np.zeros(0), *blocks]))
         for cell, cohort, blocks in zip(plan.cells, cohorts, qualities, strict=True)
     ]
     return seen | {name: np.array([each[name] for each in found], np.float32) for name in found[0]}

@@ -18,7 +18,7 @@ from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
 from hushrank.engine.kernel import kernel_for
-from hushrank.engine.plan import Cell, Plan
+from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.evolution import Evolution
@@ -65,9 +65,10 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     """`advance(state, first, n)`: the state after n rounds, and what they showed."""
     method = setting.method
     kernel = KERNELS[method.exchange.name](method)
-    fixed = tuple(_fixed_arguments(setting, cell) for cell in plan.cells)
+    fixed = _fixed_arguments(setting, plan)
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
-    everybody = gather_cohort(method, keys[0], 1) if method.population.is_complete else None
+    is_fixed = method.population.is_complete and not method.population.regroup
+    everybody = gather_cohort(method, keys[0], 1) if is_fixed else None
     rows = max(1, min(_BLOCK, _HELD_BYTES // (4 * method.n_params)))
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
@@ -133,14 +134,20 @@ def join_arrays(parts: Sequence[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _fixed_arguments(setting: Setting, cell: Cell) -> tuple[Array, ...]:
-    """What a kernel needs to know of a cell in every round: its queries, its groups and their people."""
-    sets = [group.train for group in setting.groups_of(cell.fold)]
-    joined, tables = join_queries(sets, setting.method.k), click_tables(setting, cell)
+def _fixed_arguments(setting: Setting, plan: Plan) -> tuple[tuple[Array, ...], ...]:
+    """[C] what a kernel needs to know of a cell in every round: its queries, its groups and their people."""
+    queries = {place: _fixed_queries(setting, *place) for place in plan.places}
+    return tuple((*queries[setting.place_of(c.fold, c.repeat)], *click_tables(setting, c)) for c in plan.cells)
+
+
+def _fixed_queries(setting: Setting, fold: int, repeat: int) -> tuple[Array, ...]:
+    """The queries of a place's groups, end to end, and where each group's begin."""
+    sets = [group.train for group in setting.groups_of(fold, repeat)]
+    joined = join_queries(sets, setting.method.k)
     sizes = np.array([queries.n_queries for queries in sets], np.int64)
     firsts = np.cumsum(sizes) - sizes
     queries = (joined.features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
-    return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), firsts, sizes, *tables)
+    return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), firsts, sizes)
 
 
 def learning_kernel(method: Method) -> Kernel:

@@ -41,7 +41,7 @@ class Cells(NamedTuple):
     """What differs between the cells of a batch."""
 
     keys: Any  # [C, 2]
-    first_query: Any  # [C, G] where the queries of the cell's fold and group begin
+    first_query: Any  # [C, G] where the queries of the cell's place and group begin
     n_queries: Any  # [C, G]
     examine: Any  # [C, G, k] click tables
     click: Any  # [C, G, n_grades]
@@ -70,12 +70,25 @@ def _firsts(sizes: Sequence[int]) -> list[int]:
 
 
 def _end_to_end(parts: Sequence[Array]) -> Array:
+    """One array of several; neighbours in memory, as the documents of divided clients are, are not copied."""
+    base = parts[0].base
+    if len(parts) > 1 and isinstance(base, np.ndarray) and base.shape[1:] == parts[0].shape[1:]:
+        whole = base[: sum(len(part) for part in parts)]
+        firsts = _firsts([len(part) for part in parts])
+        if all(_is_piece(whole[first : first + len(part)], part) for first, part in zip(firsts, parts, strict=True)):
+            return whole
     return np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+
+def _is_piece(piece: Array, part: Array) -> bool:
+    """Whether both are the same memory."""
+    alike = (piece.shape, piece.strides, piece.dtype) == (part.shape, part.strides, part.dtype)
+    return alike and piece.ctypes.data == part.ctypes.data
 
 
 def gather_queries(setting: Setting, plan: Plan) -> Queries:
     """Padded to the plan's sizes, so that batches with other folds run the same program."""
-    sets = [group.train for fold in plan.folds for group in setting.groups_of(fold)]
+    sets = [group.train for place in plan.places for group in setting.groups_of(*place)]
     joined = join_queries(sets, setting.method.k)
     features = np.zeros((plan.shape.n_documents, setting.dataset.n_features), np.float32)
     features[: len(joined.features)] = joined.features
@@ -96,9 +109,9 @@ def _padded(values: Array, size: int, dtype: type) -> Array:
 
 
 def gather_cells(setting: Setting, plan: Plan) -> Cells:
-    sizes = np.array([[group.train.n_queries for group in setting.groups_of(fold)] for fold in plan.folds])
+    sizes = np.array([[group.train.n_queries for group in setting.groups_of(*place)] for place in plan.places])
     firsts = np.reshape(_firsts(sizes.ravel().tolist()), sizes.shape)
-    places = [plan.folds.index(cell.fold) for cell in plan.cells]
+    places = [plan.places.index(setting.place_of(cell.fold, cell.repeat)) for cell in plan.cells]
     tables = [click_tables(setting, cell) for cell in plan.cells]
     n_grades = max(table.click.shape[1] for table in tables)
     return Cells(
@@ -120,7 +133,7 @@ class GroupTables(NamedTuple):
 
 
 def click_tables(setting: Setting, cell: Cell) -> GroupTables:
-    tables = [_click_table(setting, cell, group) for group in setting.groups_of(cell.fold)]
+    tables = [_click_table(setting, cell, group) for group in setting.groups_of(cell.fold, cell.repeat)]
     n_grades = max(len(table.click) for table in tables)
     return GroupTables(
         np.array([table.examine for table in tables], np.float32),

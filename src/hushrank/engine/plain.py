@@ -82,7 +82,7 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         setting.users[cell.user][1],
         setting.dataset.folds[cell.fold].train,
         method.population,
-        groups=setting.groups_of(cell.fold) if setting.groups else (),
+        groups=setting.groups_of(cell.fold, cell.repeat) if setting.groups else (),
         learner=method.learner,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,

@@ -66,7 +66,7 @@ class Plan:
     """One batch of cells."""
 
     cells: tuple[Cell, ...]
-    folds: tuple[int, ...]  # those of the cells, each once
+    places: tuple[tuple[int, int], ...]  # (fold, repeat) with queries of their own among those of the cells, each once
     shape: Shape
 
 
@@ -86,7 +86,7 @@ def make_plans(setting: Setting, *, platform: str, n_devices: int = 1) -> tuple[
 
 
 def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_devices: int) -> Plan:
-    folds = tuple(sorted({cell.fold for cell in cells}))
+    places = tuple(sorted({setting.place_of(cell.fold, cell.repeat) for cell in cells}))
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
     lists = setting.method.lists_per_row
     fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // (n_cells * lists))
@@ -106,11 +106,11 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         n_tiles=-(-block * n_cells * lists // tile),
         widths=list_widths(setting, platform),
         by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
-        n_documents=len(folds) * _most(setting, count_documents),
-        n_labels=len(folds) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
-        n_queries=len(folds) * _most(setting, lambda sets: sum(s.n_queries for s in sets)),
+        n_documents=_count_features(setting, places),
+        n_labels=len(places) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
+        n_queries=len(places) * _most(setting, lambda sets: sum(s.n_queries for s in sets)),
     )
-    return Plan(cells, folds, shape)
+    return Plan(cells, places, shape)
 
 
 def count_documents(sets: list[QuerySet]) -> int:
@@ -118,16 +118,33 @@ def count_documents(sets: list[QuerySet]) -> int:
     return sum({id(queries.features): queries.n_documents for queries in sets}.values())
 
 
+def _count_features(setting: Setting, places: tuple[tuple[int, int], ...]) -> int:
+    """Rows of features that hold those of these places or of as many others; repeats of a fold may share theirs."""
+    shared = [
+        count_documents([s for place in of_fold for s in _training_sets(setting, place)])
+        for of_fold in _places_by_fold(setting)
+    ]
+    return min(len({fold for fold, _ in places}) * max(shared), len(places) * _most(setting, count_documents))
+
+
 def _most(setting: Setting, count: Callable[[list[QuerySet]], int]) -> int:
-    """The largest count over the folds, each with its groups' training queries."""
-    folds = range(len(setting.dataset.folds))
-    return max(count([group.train for group in setting.groups_of(fold)]) for fold in folds)
+    """The largest count over the places, each with its groups' training queries."""
+    return max(count(_training_sets(setting, place)) for of_fold in _places_by_fold(setting) for place in of_fold)
+
+
+def _places_by_fold(setting: Setting) -> list[list[tuple[int, int]]]:
+    repeats = setting.repeats if setting.is_divided_anew else 1
+    return [[(fold, repeat) for repeat in range(repeats)] for fold in range(len(setting.dataset.folds))]
+
+
+def _training_sets(setting: Setting, place: tuple[int, int]) -> list[QuerySet]:
+    return [group.train for group in setting.groups_of(*place)]
 
 
 def list_widths(setting: Setting, platform: str) -> tuple[int, ...]:
     """Paddings that waste little: quantiles of the list lengths, as multiples of eight, no shorter than a page."""
     lengths: Array = np.concatenate(
-        [g.train.lengths for fold in range(len(setting.dataset.folds)) for g in setting.groups_of(fold)]
+        [s.lengths for of_fold in _places_by_fold(setting) for place in of_fold for s in _training_sets(setting, place)]
     )
     marks = np.quantile(lengths, _WIDTHS[platform])
     return tuple(sorted({int(-(-max(mark, setting.method.k) // 8) * 8) for mark in marks}))

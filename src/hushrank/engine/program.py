@@ -117,7 +117,7 @@ def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
             check_drawn(setting.method.population, int(n_drawn))
         ADDITIONS[method.summation.name].check(method, int(n_outside))
         shown: Seen = jax.tree.map(lambda column: np.asarray(column)[:n], seen)
-        return new, name_seen(shown, setting.groups_of(0) if setting.groups else ())
+        return new, name_seen(shown, setting.groups_of(0, 0) if setting.groups else ())
 
     return advance
 
@@ -395,11 +395,20 @@ def describe_rows(
     else:
         each = jnp.ones(ids.shape, jnp.int32)
         first = jnp.broadcast_to(update * method.batch + place, ids.shape).astype(jnp.uint32)
-    group = jnp.asarray(method.population.groups)[ids % len(method.population.groups)]
+    group = draw_groups(method, cells, ids, round)
     draws = LOCAL_LEARNERS[method.exchange.name].draws
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
+
+
+def draw_groups(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
+    """[C, b] as whom each client behaves; twin of `cohort.draw_groups`."""
+    groups = method.population.groups
+    if not method.population.regroup:
+        return jnp.asarray(groups)[ids % len(groups)]
+    key = fold_in(name_keys(cells.keys, Purpose.REGROUP, round)[:, None], ids)
+    return jnp.asarray(groups)[draw_bits(key, 1)[..., 0] % len(groups)]
 
 
 def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:

@@ -121,22 +121,38 @@ class Setting:
     eval_every: int = 10  # rounds between two looks at the test and validation queries
     replays: tuple[Replay, ...] | None = None  # of each fold's training queries; None: people are simulated
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
-    groups: tuple[tuple[Group, ...], ...] | None = None  # of each fold's clients; None: all are alike
+    # Of each fold's clients, or of each fold's in each repeat, fold by fold; None: all are alike.
+    groups: tuple[tuple[Group, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         check_setting(self)
 
-    def groups_of(self, fold: int) -> tuple[Group, ...]:
-        """The groups of a fold's clients; one where all are alike."""
+    @property
+    def is_divided_anew(self) -> bool:
+        """Whether clients differ in another way in every repeat."""
+        return self.groups is not None and len(self.groups) > len(self.dataset.folds)
+
+    def place_of(self, fold: int, repeat: int) -> tuple[int, int]:
+        """The first (fold, repeat) with the same training queries and groups."""
+        return (fold, repeat) if self.is_divided_anew else (fold, 0)
+
+    def groups_of(self, fold: int, repeat: int) -> tuple[Group, ...]:
+        """The groups of a training's clients; one where all are alike."""
         if self.groups is not None:
-            return self.groups[fold]
+            return self.groups[fold * self.repeats + repeat if self.is_divided_anew else fold]
         return (Group("all", self.dataset.folds[fold].train),)
 
 
 def check_setting(setting: Setting) -> None:
     """Refuse clients that differ where nothing can tell them apart."""
     method, n_groups = setting.method, setting.method.population.n_groups
-    if any(len(setting.groups_of(fold)) != n_groups for fold in range(len(setting.dataset.folds))):
+    n_folds = len(setting.dataset.folds)
+    divisions = ((),) * n_folds if setting.groups is None else setting.groups
+    if len(divisions) not in (n_folds, n_folds * setting.repeats):
+        raise ValueError(
+            f"groups are given {len(divisions)} times: give them for every fold, or every fold and repeat."
+        )
+    if any((len(groups) or 1) != n_groups for groups in divisions):
         raise ValueError(f"the population has {n_groups} groups: every fold must describe as many.")
     if n_groups > 1 and (method.batch is not None or setting.replays is not None):
         raise ValueError("groups of clients need simulated people in a federation: no central training, no click log.")
@@ -157,7 +173,10 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"messages={method.exchange.name}"
     if reason := method.protection.why_not_fast(method.population.interactions):
         return reason
-    people = [*setting.users, *((group.name, group.user) for group in setting.groups_of(0) if group.user is not None)]
+    people = [
+        *setting.users,
+        *((group.name, group.user) for group in setting.groups_of(0, 0) if group.user is not None),
+    ]
     return next((f"clicks={name}" for name, user in people if not isinstance(user, TableUser)), None)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushrank.privacy.placement import Scheme
 from hushrank.privacy.quorum import Quorum
-from hushrank.streams import Purpose, draw_bits, draw_uniform, fold_in, stream
+from hushrank.streams import Purpose, draw_below, draw_bits, draw_uniform, fold_in, stream
 from hushrank.types import Array, Client
 
 SAMPLINGS = ("fixed", "poisson", "rotation")
@@ -28,6 +28,7 @@ class Population:
     dropout: float = 0.0  # probability that a sampled client's update never arrives
     sampling: str = "fixed"  # exactly `cohort`; poisson: each independently, so many on average; rotation: in turn
     groups: tuple[int, ...] = (0,)  # client c belongs to group groups[c % len]
+    regroup: bool = False  # whether each client behaves in each round as one of `groups`, drawn anew
 
     def __post_init__(self) -> None:
         if self.n_clients < 1:
@@ -107,7 +108,8 @@ class Population:
 def sample_cohort(population: Population, key: Array, round: int) -> list[Client]:
     """The clients of one round, by id."""
     ids = sample_ids(population, key, round)
-    each = zip(ids.tolist(), count_interactions(population, ids).tolist(), find_groups(population, ids), strict=True)
+    groups = draw_groups(population, key, round, ids)
+    each = zip(ids.tolist(), count_interactions(population, ids).tolist(), groups, strict=True)
     return [Client(id, n, int(group)) for id, n, group in each]
 
 
@@ -165,8 +167,16 @@ def count_interactions(population: Population, ids: Array) -> Array:
 
 
 def find_groups(population: Population, ids: Array) -> Array:
-    """[n] the group of each client."""
+    """[n] the group that each client belongs to."""
     return np.asarray(population.groups)[ids % len(population.groups)]
+
+
+def draw_groups(population: Population, key: Array, round: int, ids: Array) -> Array:
+    """[n] the group as which each client behaves in a round: its own, or one drawn anew."""
+    if not population.regroup:
+        return find_groups(population, ids)
+    places = draw_below(fold_in(stream(key, Purpose.REGROUP, round), ids), len(population.groups), 1)[:, 0]
+    return np.asarray(population.groups)[places]
 
 
 def answers(population: Population, key: Array, round: int, client: Client) -> bool:

@@ -17,7 +17,7 @@ from hushrank.look.numbers import format_short, format_value
 
 N_COLOURS = 6
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4")
-_LETTER = 6.5  # width of an average letter of the chart's 12 pixel type, generously
+LETTER = 6.5  # width of an average letter of the chart's 12 pixel type, generously
 _LINE_GAP = 15.0  # between the baselines of two labels
 _TICK_GAP = 12.0  # between the texts of two ticks
 
@@ -116,9 +116,9 @@ def _draw(
     label_space: float,
 ) -> str:
     labels = [line.label for line in lines] + [reference.label for reference in references]
-    is_numbered = max(len(label) for label in labels) * _LETTER + 14 > label_space
+    is_numbered = max(len(label) for label in labels) * LETTER + 14 > label_space
     ends = [str(i + 1) for i in range(len(labels))] if is_numbered else labels
-    room = max(len(label) for label in ends) * _LETTER + 14
+    room = max(len(label) for label in ends) * LETTER + 14
     frame = _frame(lines, references, scale, width=width, height=height, right=width - room)
     kind = "narrow" if width < 400 else "wide"
     svg = (
@@ -193,7 +193,7 @@ def _x_ticks(frame: _Frame, scale: AxisScale | None, *, n: int) -> list[tuple[fl
     kept: list[tuple[float, str]] = []
     edge = frame.left - 50  # where the text before ends
     for tick, text in zip(scale.ticks, scale.texts or map(format_short, scale.ticks), strict=True):
-        half = len(text) * _LETTER / 2
+        half = len(text) * LETTER / 2
         if frame.x_range[0] <= tick <= frame.x_range[1] and frame.x(tick) - half >= edge + _TICK_GAP:
             kept.append((tick, text))
             edge = frame.x(tick) + half
@@ -235,12 +235,12 @@ def _band(frame: _Frame, line: Line, index: int) -> str:
         if len(piece) > 1 and any(s for _, _, s in piece):
             upper = [f"{frame.x(x):.1f} {frame.y(y + s):.1f}" for x, y, s in piece]
             lower = [f"{frame.x(x):.1f} {frame.y(y - s):.1f}" for x, y, s in reversed(piece)]
-            parts.append(f'<path class="band {_colour(index)}" d="M{"L".join(upper + lower)}Z"/>')
+            parts.append(f'<path class="band {colour_class(index)}" d="M{"L".join(upper + lower)}Z"/>')
     return "".join(parts)
 
 
 def _stroke(frame: _Frame, line: Line, index: int) -> str:
-    colour, parts = _colour(index), []
+    colour, parts = colour_class(index), []
     for piece in _pieces(line):
         if len(piece) == 1:
             (x, y, s), *_ = piece
@@ -264,7 +264,7 @@ def _end_labels(frame: _Frame, lines: Sequence[Line], references: Sequence[Refer
         pieces = _pieces(line)
         if pieces:
             x, y, _ = pieces[-1][-1]
-            ends.append((frame.x(x), frame.y(y), _colour(i), labels[i]))
+            ends.append((frame.x(x), frame.y(y), colour_class(i), labels[i]))
     for reference, label in zip(references, labels[len(lines) :], strict=True):
         ends.append((frame.right, frame.y(reference.y), "plain", label))
     heights = place_labels([y for _, y, _, _ in ends], low=frame.top - 4, high=frame.bottom)
@@ -278,7 +278,9 @@ def _end_labels(frame: _Frame, lines: Sequence[Line], references: Sequence[Refer
 
 def _key(lines: Sequence[Line], references: Sequence[Reference], kind: str) -> str:
     """What the numbers at the ends mean, for names too long to stand there."""
-    marks = [(i, line.label, f'class="line {_colour(i)}"{_dash(i)}') for i, line in enumerate(lines) if _pieces(line)]
+    marks = [
+        (i, line.label, f'class="line {colour_class(i)}"{_dash(i)}') for i, line in enumerate(lines) if _pieces(line)
+    ]
     marks += [(len(lines) + i, reference.label, 'class="reference"') for i, reference in enumerate(references)]
     items = [
         f'<li value="{i + 1}"><svg viewBox="0 0 28 8" aria-hidden="true"><path {mark} d="M0 4H28"/></svg>'
@@ -288,7 +290,7 @@ def _key(lines: Sequence[Line], references: Sequence[Reference], kind: str) -> s
     return f'<ol class="key {kind}">{"".join(items)}</ol>'
 
 
-def _colour(index: int) -> str:
+def colour_class(index: int) -> str:
     return f"series-{index % N_COLOURS + 1}"
 
 

@@ -14,10 +14,11 @@ from hushrank.aggregation.compatibility import (
 )
 from hushrank.attacks.keys import check_malicious
 from hushrank.clicks.keys import check_users
-from hushrank.federation.keys import check_no_evolution, evolution_of, population_of
+from hushrank.federation.keys import check_no_evolution, evolution_of
 from hushrank.keys import keys_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
 from hushrank.privacy.named import MODES
+from hushrank.recipes.population import check_partition, clients_of
 
 if TYPE_CHECKING:
     from hushrank.recipes.recipe import Recipe
@@ -32,7 +33,8 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
         raise ValueError(f"learner is {recipe.learner!r}, but a click log is read by pdgd alone: leave learner out.")
     if recipe.is_offline:
         check_offline(recipe, default)
-    population = population_of(recipe)
+    check_partition(recipe)
+    population = clients_of(recipe)
     check_malicious(recipe, n_clients=recipe.n_clients)
     check_central(recipe, population.interactions)
     check_compatible(combination_of(recipe))
@@ -50,7 +52,7 @@ def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
     kind = Privacy(MODES[recipe.privacy].kind({"placement": recipe.noise_at}))
     privacy = Privacy.responses if recipe.is_evolution and kind is Privacy.paper else kind
-    is_partial = population_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
+    is_partial = clients_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),
         aggregation=recipe.aggregation,
@@ -85,7 +87,7 @@ def check_evolution(recipe: Recipe, default: Recipe) -> None:
                 f"{name} is {getattr(recipe, name)!r}, but recipe foltr-es sends a seed and rewards, not updates: "
                 f"leave {name} out."
             )
-    evolution_of(recipe, privacy=recipe.privacy).check_interactions(population_of(recipe).interactions)
+    evolution_of(recipe, privacy=recipe.privacy).check_interactions(clients_of(recipe).interactions)
 
 
 def check_central(recipe: Recipe, interactions: tuple[int, ...]) -> None:

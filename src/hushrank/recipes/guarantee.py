@@ -8,12 +8,13 @@ from typing import Any
 from hushrank.engine.setting import Method
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import Exchange, UpdateExchange, format_sum
-from hushrank.federation.keys import evolution_of, population_of
+from hushrank.federation.keys import evolution_of
 from hushrank.federation.summation import MaskedSum, OpenSum, Summation
 from hushrank.privacy.agreed import DELTA
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure, UpdateProtection
+from hushrank.recipes.population import clients_of
 from hushrank.recipes.recipe import Recipe
 
 SUM_BOUND = 1.0  # of an update's numbers in a secure sum, unless given
@@ -30,7 +31,7 @@ def exchange_of(recipe: Recipe, *, n_params: int, top_grade: int = 2) -> tuple[E
 
 def protection_of(recipe: Recipe, *, n_params: int) -> UpdateProtection:
     """The mechanism on updates; for a sound one with an epsilon, with just the noise that keeps it over all rounds."""
-    exposure = exposure_of(recipe, population_of(recipe), n_params=n_params)
+    exposure = exposure_of(recipe, clients_of(recipe), n_params=n_params)
     return make_protection({**asdict(recipe), "placement": recipe.noise_at}, exposure)
 
 
@@ -38,7 +39,7 @@ def summation_of(recipe: Recipe, protection: UpdateProtection, *, n_params: int)
     """How updates are added up, and the mechanism on the grid of a secure sum's numbers, if there is one."""
     if not recipe.secure_sum:
         return OpenSum(), protection
-    format = format_sum(protection, population_of(recipe), n_params=n_params, largest=recipe.sum_bound or SUM_BOUND)
+    format = format_sum(protection, clients_of(recipe), n_params=n_params, largest=recipe.sum_bound or SUM_BOUND)
     return MaskedSum(format), protection.on_grid(format.step)
 
 

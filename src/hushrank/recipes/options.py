@@ -14,7 +14,7 @@ from dataclasses import MISSING
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from hushrank.keys import Key, check_value, make_method, method_keys, read_value
+from hushrank.keys import Key, check_value, make_methods, method_keys, read_value
 from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read_options(recipe: Recipe) -> dict[str, object]:
                 if key.default is MISSING and name not in kept:
                     raise ValueError(f"{chooser}={method} needs {name}: {key.help}.")
             # Why: what a method refuses when it is made is refused at the door
-            make_method(declared.methods, method, {name: value for name, value in kept.items() if name in known})
+            make_methods(declared.methods, method, {name: value for name, value in kept.items() if name in known})
     return kept
 
 

@@ -15,6 +15,7 @@ from hushrank.data.keys import DataKeys
 from hushrank.federation.keys import EVOLUTION, EvolutionKeys, PopulationKeys
 from hushrank.keys import Key, check_value, check_values, hint_names, key, keys_of, read_value
 from hushrank.learners.keys import LearnerKeys
+from hushrank.partitions.keys import PartitionKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.checks import check_rooms
@@ -30,6 +31,7 @@ class Recipe(
     DataKeys,
     ClickKeys,
     PopulationKeys,
+    PartitionKeys,
     RankerKeys,
     LearnerKeys,
     EvolutionKeys,
@@ -113,8 +115,7 @@ def _settle(recipe: Recipe) -> Recipe:
 def check_recipe(recipe: Recipe) -> None:
     """Refuse at the door what cannot work: what came, what is allowed, what to do."""
     check_values(KEYS.values(), recipe)
-    check_rooms(recipe, NAMED[recipe.recipe])
-    read_options(recipe)
+    check_rooms(replace(recipe, options=read_options(recipe)), NAMED[recipe.recipe])
 
 
 def as_json(recipe: Recipe) -> dict[str, Any]:

@@ -16,14 +16,15 @@ from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
-from hushrank.federation.keys import population_of
 from hushrank.federation.replay import Replay
 from hushrank.learners.named import find_learner
+from hushrank.partitions.mixture import divide_clients
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
 from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
+from hushrank.recipes.population import clients_of, partition_of
 from hushrank.recipes.recipe import Recipe, check_recipe
 from hushrank.types import Array, Dataset, User
 
@@ -46,6 +47,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         recipe = replace(recipe, n_clients=len(replays[0].own))  # the log says who there is
         check_recipe(recipe)
     method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
+    divided = divide_clients(partition_of(recipe), dataset, method.population, repeats=recipe.repeats)
     if start is not None:
         first: tuple[float, ...] | None = read_start(start, method)
     else:
@@ -53,13 +55,14 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
     return Setting(
         dataset=dataset,
         users=resolve_users(recipe, n_grades=dataset.n_grades),
-        method=method,
+        method=replace(method, population=divided.population),
         rounds=recipe.rounds,
         repeats=recipe.repeats,
         seed=recipe.seed,
         eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
         replays=replays,
         start=first,
+        groups=divided.groups,
     )
 
 
@@ -97,7 +100,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
     exchange, summation = exchange_of(recipe, n_params=n_params, top_grade=top_grade)
     return Method(
         ranker=ranker,
-        population=population_of(recipe),
+        population=clients_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=find_learner(recipe.learner, **options_for(recipe, "learner")),
         learning_rate=recipe.learning_rate,

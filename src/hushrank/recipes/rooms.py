@@ -9,6 +9,7 @@ from hushrank.data.keys import DataKeys
 from hushrank.federation.keys import EvolutionKeys, PopulationKeys
 from hushrank.keys import Key, keys_of
 from hushrank.learners.keys import LearnerKeys
+from hushrank.partitions.keys import PartitionKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.training import TrainingKeys
@@ -17,6 +18,7 @@ ROOMS: dict[str, type] = {
     "data": DataKeys,
     "clicks": ClickKeys,
     "population": PopulationKeys,
+    "partition": PartitionKeys,
     "training": TrainingKeys,
     "ranker": RankerKeys,
     "learner": LearnerKeys,

@@ -69,7 +69,8 @@ def read_budget(run: RunSummary) -> TrainingBudget:
         return TrainingBudget(None, None, "none", 0.0, 0)
     is_sent = bool(run.bytes_per_client_round)
     messages = rounds * clients * is_sent if rounds is not None and clients is not None else None
-    return TrainingBudget(rounds, clients, setting_text(run.recipe.get("interactions")), searches, messages)
+    each = setting_text(run.searches_each or run.recipe.get("interactions"))
+    return TrainingBudget(rounds, clients, each, searches, messages)
 
 
 def differing_columns(budgets: Sequence[TrainingBudget]) -> list[str]:

@@ -20,6 +20,7 @@ from hushrank.reports.sections import (
     warning_section,
 )
 from hushrank.reports.shell import render_page, write_page
+from hushrank.reports.skew import skew_section
 from hushrank.reports.summary import RunSummary
 from hushrank.reports.wording import date_text, run_labels, summary_sentences, title
 
@@ -38,6 +39,7 @@ def render_report(runs: Sequence[RunSummary], *, references: Sequence[PublishedV
         budget_section(runs, labels),
         warning_section(runs, labels),
         result_sections(runs, labels, footing),
+        skew_section(runs, labels),
         curve_section(runs, labels, references=references),
         difference_section(runs, labels),
         cost_section(runs, labels),

@@ -26,6 +26,7 @@ from hushrank.reports.wording import (
     some_of,
 )
 
+_MOST_GROUPS = 8  # of clients, whose own measures are shown; a run's JSON has all of them
 _FEW_BOXES = 3  # up to which everything is shown
 _Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics
 
@@ -213,6 +214,9 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
 
 def _other_measures(rows: _Rows, counts: Sequence[str]) -> str:
     others = dict.fromkeys(name for _, _, named in rows for name in named if name not in COMPARED)
+    of_groups = [name for name in others if name.count("/") > 1]
+    if len({name.rpartition("/")[2] for name in of_groups}) > _MOST_GROUPS:
+        others = dict.fromkeys(name for name in others if name not in of_groups)
     if not others:
         return ""
     columns = [(name, name.replace("offline/", "")) for name in others]

@@ -56,6 +56,19 @@ class RunWarning:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSkew:
+    """How much a run's clients differ in one way."""
+
+    name: str  # of the partition
+    value: float  # 0: all alike; at most 1
+    measure: str  # what the number is, in half a sentence
+    unit: str  # what the rows count
+    rows: tuple[
+        tuple[str, tuple[tuple[str, float], ...]], ...
+    ]  # (group of clients, ((part, value), ...)); empty: alike
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """A finished run."""
 
@@ -73,6 +86,8 @@ class RunSummary:
     learns: tuple[tuple[str, str], ...]  # (who, what they learn)
     warnings: tuple[RunWarning, ...]
     data: JsonObject  # name, normalise, fingerprint, n_queries_skipped
+    searches_each: tuple[int, ...] | None  # of client c in a round: entry c modulo their number; None: the recipe says
+    skews: tuple[RunSkew, ...]  # one for each way in which clients differ
     environment: Mapping[str, str]
 
 
@@ -98,6 +113,8 @@ def from_directory(path: Path) -> RunSummary:
             learns=tuple((str(line["who"]), str(line["learns"])) for line in result.get("who_learns_what") or ()),
             warnings=tuple(_read_warning(one) for one in result.get("warnings") or ()),
             data=result.get("data") or {},
+            searches_each=tuple(result["searches_per_client_round"]) if "searches_per_client_round" in result else None,
+            skews=tuple(_read_skew(one) for one in result.get("skew") or ()),
             environment={key: str(value) for key, value in environment.items() if value is not None},
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -147,6 +164,11 @@ def _read_metric(found: JsonObject) -> Metric:
 
 def _read_warning(found: JsonObject) -> RunWarning:
     return RunWarning(str(found.get("kind", "warning")), f"{found['sentence']} {found['advice']}")
+
+
+def _read_skew(found: JsonObject) -> RunSkew:
+    rows = tuple((str(row["clients"]), tuple((p, float(v)) for p, v in row["values"].items())) for row in found["rows"])
+    return RunSkew(str(found["name"]), float(found["value"]), str(found["measure"]), str(found["unit"]), rows)
 
 
 def _read_curve(path: Path) -> tuple[Measurement, ...]:

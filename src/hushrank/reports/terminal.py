@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hushrank.look.numbers import align_spreads, format_count, format_spread
 from hushrank.reports.budgets import explain_budgets, find_footing, tabulate_budgets
+from hushrank.reports.skew import skew_lines
 from hushrank.reports.summary import RunSummary
 from hushrank.reports.wording import OFFLINE, ONLINE, PER_SEARCH, VALI, click_models, n_values_text, run_labels
 
@@ -168,12 +169,13 @@ def result_blocks(runs: Sequence[RunSummary]) -> list[Block]:
     labels, footing = run_labels(runs), find_footing(runs)
     sentences = explain_budgets(runs, labels)
     budgets = [_budget_block(runs, labels, sentences)] if sentences else []
+    skews = tuple(skew_lines(runs, labels))
     if footing is None:
-        return [*budgets, Block((), _result_columns(_SUMS), result_rows(runs))]
+        return [*budgets, Block(skews, _result_columns(_SUMS), result_rows(runs))]
     fair = Block(
         (f"Up to {footing.searches:,} searches:",), _result_columns(_FAIR), result_rows(footing.runs, names=_FAIR)
     )
-    ends = Block(("Where each run ended:",), _result_columns(_ENDS), result_rows(runs, names=_ENDS))
+    ends = Block((*skews, "Where each run ended:"), _result_columns(_ENDS), result_rows(runs, names=_ENDS))
     return [*budgets, *([fair] if footing.searches else []), ends]
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG
-from hushrank.federation.keys import population_of
 from hushrank.files import Json, JsonObject, refuse_newer, write_json
 from hushrank.recipes.checks import OF_OFFLINE
 from hushrank.recipes.options import list_options
+from hushrank.recipes.population import clients_of
 from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
 from hushrank.reports.index import write_index
 from hushrank.reports.reproduction import write_reproduction
@@ -316,7 +316,7 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
     total = 0.0
     for choice in choose_data(result.data, None):
         for trial in reproduction.trials(choice, scale):
-            population = population_of(trial.recipe)
+            population = clients_of(trial.recipe)
             per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
             total += trial.recipe.rounds * per_round * cells / _SPEED[choice.is_large]

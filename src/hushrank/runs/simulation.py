@@ -22,8 +22,10 @@ from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.metrics.offline import evaluate
 from hushrank.metrics.online import discounted_sum
+from hushrank.partitions.mixture import mean_skews
 from hushrank.recipes.disclosure import who_learns
 from hushrank.recipes.guarantee import explain_guarantee
+from hushrank.recipes.population import partition_of
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.experiment import RunPlacement
@@ -134,10 +136,29 @@ def describe_setting(recipe: Recipe, setting: Setting) -> Json:
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
         "bytes_per_client_round": 0 if recipe.is_central or recipe.is_offline else count_bytes(setting.method),
         "rounds_lost": count_lost_rounds(setting),
+        "searches_per_client_round": list(setting.method.population.interactions),
+        "skew": describe_skews(recipe, setting),
         "privacy": learning.promise,
         "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
         "guarantee": explain_guarantee(recipe, setting.method),
     }
+
+
+def describe_skews(recipe: Recipe, setting: Setting) -> list[Json]:
+    """How much clients differ, by part of the partition: the mean over folds, of the first repeat."""
+    partition, dataset = partition_of(recipe), setting.dataset
+    sizes = {"n_clients": setting.method.population.n_clients, "n_grades": dataset.n_grades}
+    found = [partition.measure(partition.whole_of(fold, 0, **sizes)) for fold in dataset.folds]
+    return [
+        {
+            "name": skew.name,
+            "value": skew.value,
+            "measure": skew.measure,
+            "unit": skew.unit,
+            "rows": [{"clients": name, "values": dict(values)} for name, values in skew.rows],
+        }
+        for skew in mean_skews(found)
+    ]
 
 
 def count_skipped(setting: Setting, fold: int) -> int:
