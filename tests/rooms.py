@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "hushrank"
 FILES = sorted(SOURCE.rglob("*.py"))
 
 BOTTOM = {"types", "streams", "streams_fast", "files", "locks", "registry", "keys", "extras"}
-STAGES = {"data", "rankers", "clicks", "learners", "privacy", "aggregation", "attacks", "metrics"}
+STAGES = {"data", "remedies", "rankers", "clicks", "learners", "privacy", "aggregation", "attacks", "metrics"}
 # What each room may import besides itself. A new room gets a line here, and so a place in the order.
 ALLOWED: dict[str, set[str]] = {
     "types": set(),

@@ -183,6 +183,10 @@ def above_zero(value: float) -> str | None:
     return None if value < float("inf") else "must be finite"
 
 
+def check_share(value: float) -> str | None:
+    return None if 0 <= value <= 1 else "must be from 0 to 1"
+
+
 def check_seed(seed: int) -> str | None:
     return None if 0 <= seed < 2**64 else "must be a whole number from 0 to 2^64 - 1"
 

@@ -19,7 +19,7 @@ from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import answer_mask, count_interactions, draw_groups, sample_ids
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
-from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
+from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
@@ -164,7 +164,7 @@ def average_words(method: Method, received: Received) -> Array:
     """[C, p] float32 the mean of each cell; zeros where too few answered for a sum to be opened."""
     format = method.secure_sum
     assert format is not None
-    means = np.zeros((len(received.cohorts), method.n_params), np.float32)
+    means = np.zeros((len(received.cohorts), method.n_sent), np.float32)
     for cell, (cohort, key) in enumerate(zip(received.cohorts, received.keys, strict=True)):
         if cohort.n_answered >= method.quorum.needed(len(cohort.ids)):
             noise = np.append(noise_steps(method, format, key, received.round), 0).astype(np.uint32)
@@ -175,10 +175,21 @@ def average_words(method: Method, received: Received) -> Array:
 
 def take_step(method: Method, state: NamedArrays, means: Array, heard: Array) -> NamedArrays:
     """The server's step in every cell that heard from enough clients."""
-    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], means)
+    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], means[:, : method.n_params])
     moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
     kept = {name: np.where(heard[:, None], new, state[name]).astype(state[name].dtype) for name, new in moved.items()}
-    return {**state, **kept}
+    return {**state, **kept, **remember_remedy(method, state, means, heard)}
+
+
+def remember_remedy(method: Method, state: NamedArrays, means: Array, heard: Array) -> dict[str, Array]:
+    """What a remedy's servers have absorbed of the messages' means [C, n_sent]."""
+    shared, population = part_of(state, REMEDY), method.population
+    if not shared:
+        return {}
+    cells = [{name: array[cell] for name, array in shared.items()} for cell in range(len(means))]
+    for cell in np.flatnonzero(heard).tolist():
+        cells[cell] = method.remedy.absorb(np, cells[cell], means[cell], population.n_clients, population.cohort_size)
+    return with_owner(REMEDY, stack_named(cells))
 
 
 # {how updates are added up: how their sums become means}

@@ -24,8 +24,11 @@ from hushrank.engine.setting import Method, Setting
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.personal import personal_places
-from hushrank.federation.state import OWN_PARAMETERS
+from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, with_owner
+from hushrank.privacy.clipping import clip_update, round_towards_zero
+from hushrank.privacy.protection import Clipping
 from hushrank.rankers.mlp import MlpRanker
+from hushrank.remedies.remedy import Who
 from hushrank.types import Array, NamedArrays
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
@@ -69,7 +72,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
     is_fixed = method.population.is_complete and not method.population.regroup
     everybody = gather_cohort(method, keys[0], 1) if is_fixed else None
-    rows = max(1, min(_BLOCK, _HELD_BYTES // (4 * method.n_params)))
+    rows = max(1, min(_BLOCK, _HELD_BYTES // (4 * method.n_sent)))
     searches_per_block = min(_BLOCK, method.population.cohort_size) * max(method.population.interactions)
     threads = threads if searches_per_block >= _WORTH_HANDING_OVER else 1
 
@@ -89,14 +92,15 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
 def choose_collector(method: Method) -> Collector:
     if method.is_gathered:
         return Gathering(method.n_params)
-    return COLLECTORS[method.summation.name](method.summation.format, method.n_params)
+    return COLLECTORS[method.summation.name](method.summation.format, method.n_sent)
 
 
 def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[NamedArrays, dict[str, Array]]:
     """One round of every cell, and what it showed [C]."""
     method = batch.setting.method
     cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
-    state, collected, qualities = learn_cells(batch, state, cohorts, round)
+    learn = learn_with_memory if method.remedy.has_memory else learn_cells
+    state, collected, qualities = learn(batch, state, cohorts, round)
     state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, round))
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
@@ -130,6 +134,46 @@ def learn_cells(
     return state, [batch.collector.finish(each) for each in collected], qualities
 
 
+def learn_with_memory(
+    batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
+) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
+    """The same, where a remedy says where a client begins, what it sends and what it keeps."""
+    method, stores = batch.setting.method, {n: array.copy() for n, array in part_of(state, PERSONAL).items()}
+    shared, remedy = part_of(state, REMEDY), batch.setting.method.remedy
+    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
+    for cell, cohort in enumerate(cohorts):
+        params, known = state[PARAMS][cell], {name: array[cell] for name, array in shared.items()}
+        for first in range(0, len(cohort.ids), batch.rows):
+            clients = cohort.part(first, first + batch.rows)
+            who = Who(clients.ids, clients.n_interactions, round, method.learning_rate)
+            own = {name: array[cell, clients.ids] for name, array in stores.items()}
+            begun = remedy.begin(np, params, known, own, who)
+            starts = np.ascontiguousarray(begun.starts, np.float32)
+            shifts = None if begun.shifts is None else np.ascontiguousarray(begun.shifts, np.float32)
+            arguments = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, starts.copy())
+            learnt = batch.kernel(params, *batch.fixed[cell], *arguments, shifts=shifts)
+            sent, kept = remedy.finish(np, params, known, own, who, begun, learnt.personal - starts)
+            for name, rows in kept.items():
+                stores[name][cell, clients.ids] = rows
+            block = list[Array]()
+            batch.collector.take(block, clip_rows(sent, method.protection.clipping), clients.weights)
+            batch.collector.add(collected[cell], block)
+            qualities[cell].append(learnt.qualities)
+    return (
+        {**state, **with_owner(PERSONAL, stores)},
+        [batch.collector.finish(each) for each in collected],
+        qualities,
+    )
+
+
+def clip_rows(messages: Array, clipping: Clipping) -> Array:
+    """[n, n_sent] float32; twin of `kernel.write_clipped`."""
+    if clipping.update_norm == 0:
+        return messages
+    clipped = clip_update(messages, clipping.update_norm, ord=clipping.norm_order)
+    return (clipped if clipping.step == 0 else round_towards_zero(clipped, clipping.step)).astype(np.float32)
+
+
 def join_arrays(parts: Sequence[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -153,15 +197,19 @@ def _fixed_queries(setting: Setting, fold: int, repeat: int) -> tuple[Array, ...
 def learning_kernel(method: Method) -> Kernel:
     """PDGD on a block of clients."""
     rate = method.learning_rate * (1.0 if method.batch is None else method.server_step.rate)
-    settings = (np.float32(rate), method.batch or 1, *method.protection.clipping)
+    remedy, n_params = method.remedy, method.n_params
+    # Why: what a remedy's clients send is more than how they moved, and is clipped as a whole
+    clipping = Clipping(method.protection.clipping.weight_norm) if remedy.has_memory else method.protection.clipping
+    settings = (np.float32(rate), np.float32(remedy.pull), method.batch or 1, *clipping)
     places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull)
-    n_params = method.n_params
+    places = np.arange(n_params) if remedy.has_memory else places  # each begins at a ranker of its own
+    nothing = np.empty((0, n_params), np.float32)
 
-    def learn(*arguments: Any) -> Learnt:
+    def learn(*arguments: Any, shifts: Array | None = None) -> Learnt:
         *before, personal = arguments
         n = len(personal)
         learnt = Learnt(np.empty((n, n_params), np.float32), np.empty(n), personal)
-        learn_clients(*learnt[:3], *before, places, *settings)
+        learn_clients(*learnt[:3], *before, places, nothing if shifts is None else shifts, *settings)
         return learnt
 
     return learn

@@ -208,6 +208,19 @@ def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
         gradient[f] = _ZERO
 
 
+@njit(**FLAGS)
+def add_pull(gradient: Any, local: Any, start: Any, pull: Any) -> None:
+    """gradient -= pull (local - start); twin of `round.Federation.pull`."""
+    for f in range(len(gradient)):
+        gradient[f] += -pull * (local[f] - start[f])
+
+
+@njit(**FLAGS)
+def add_shift(gradient: Any, shift: Any) -> None:
+    for f in range(len(gradient)):
+        gradient[f] += shift[f]
+
+
 @njit(**SUMS)
 def add_rows(total: Any, updates: Any, weights: Any) -> None:
     """total[:] += weight * update over rows [n, p], one row after another."""
@@ -278,8 +291,8 @@ CLIENTS = (array_type(types.uint32, 1), i8, array_type(i8, 1), array_type(i8, 1)
 # Why arrays to write to, and none returned: handing a new array to Python costs ten times as much.
 _SIGNATURE = types.void(
     *(types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f4, 2, "C")),
-    *(array_type(f4, 1), *QUERIES, *CLIENTS, array_type(i8, 1)),
-    *(f4, i8, f8, f8, i8, f8),
+    *(array_type(f4, 1), *QUERIES, *CLIENTS, array_type(i8, 1), array_type(f4, 2)),
+    *(f4, f4, i8, f8, f8, i8, f8),
 )
 
 
@@ -306,7 +319,9 @@ def learn_clients(
     n_interactions: Any,  # [n]
     groups: Any,  # [n]
     places: Any,  # [n_personal] where personal parameters stand
+    shifts: Any,  # [n or 0, p] a term of each client's local gradients
     rate: Any,  # learning rate
+    pull: Any,  # of every local step towards the round's parameters; 0: none
     batch: int,  # gradients summed at the same weights; 1 on a client
     weight_norm: float,  # of the weights after every step; 0: as they are
     clip_norm: float,  # of a client's update; 0: as it is
@@ -343,6 +358,10 @@ def learn_clients(
                 if pull_pairs(scores, length, shown, n_shown, clicked, left, pulls):
                     add_gradient(gradient, documents, shown, pulls, n_shown)
             if (interaction + 1) % batch == 0:
+                if pull > 0:
+                    add_pull(gradient, local, params, pull)
+                if len(shifts) > 0:
+                    add_shift(gradient, shifts[row])
                 apply_gradient(local, gradient, rate)
                 if weight_norm > 0:
                     scale_weights(local, weight_norm)

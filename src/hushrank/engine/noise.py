@@ -17,7 +17,7 @@ def sum_noise(method: Method, key: Array, round: int) -> Array:
         asked = sample_ids(method.population, key, round)
         return asked[answer_mask(method.population, key, round, asked)]
 
-    return method.protection.sum_noise(method.n_params, key=key, round=round, ids=ids, format=method.secure_sum)
+    return method.protection.sum_noise(method.n_sent, key=key, round=round, ids=ids, format=method.secure_sum)
 
 
 def mean_noise(method: Method, key: Array, round: int) -> Array:

@@ -84,6 +84,7 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         method.population,
         groups=setting.groups_of(cell.fold, cell.repeat) if setting.groups else (),
         learner=method.learner,
+        remedy=method.remedy,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,
         attack=method.attack,

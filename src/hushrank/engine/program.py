@@ -137,7 +137,7 @@ def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     if not method.protection.has_noise:
         return None
     addition, keys = ADDITIONS[method.summation.name], [cell_key(setting, cell) for cell in plan.cells]
-    noise: Array = np.zeros((CHUNK, len(keys), method.n_params), addition.dtype)
+    noise: Array = np.zeros((CHUNK, len(keys), method.n_sent), addition.dtype)
     for i in range(n):
         for cell, key in enumerate(keys):
             noise[i, cell] = addition.draw_noise(method, key, first + i)

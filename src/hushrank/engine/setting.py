@@ -20,6 +20,7 @@ from hushrank.privacy.quorum import Quorum
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
+from hushrank.remedies.remedy import Remedy
 from hushrank.types import Attack, Dataset, User
 
 FUSED: dict[str, tuple[type, ...]] = {
@@ -36,6 +37,7 @@ class Method:
     population: Population
     batch: int | None = None  # a number: central PDGD, gradients of so many interactions summed at the same weights
     learner: NamedLearner = PDGD  # how a client reads one interaction
+    remedy: Remedy = Remedy()  # noqa: RUF009 - frozen: what is done about clients that differ
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
@@ -48,6 +50,11 @@ class Method:
     @property
     def n_params(self) -> int:
         return sum(part.size for part in self.ranker.parameters)
+
+    @property
+    def n_sent(self) -> int:
+        """Numbers of a message."""
+        return self.n_params + self.remedy.n_extra(self.n_params)
 
     @property
     def protection(self) -> Protection:
@@ -158,6 +165,18 @@ def check_setting(setting: Setting) -> None:
         raise ValueError("groups of clients need simulated people in a federation: no central training, no click log.")
     if method.n_personal and (method.batch is not None or not method.exchange.has_personal):
         raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
+    check_remedy(method, has_log=setting.replays is not None)
+
+
+def check_remedy(method: Method, *, has_log: bool) -> None:
+    """Refuse remedies where clients take no local steps of their own, or where all updates must be alike."""
+    remedy = method.remedy
+    if remedy == Remedy():
+        return
+    if method.batch is not None or not method.exchange.has_personal or has_log:
+        raise ValueError("a remedy needs simulated clients that send updates: not central training, foltr-es or a log.")
+    if remedy.has_memory and method.is_gathered:
+        raise ValueError("a remedy that keeps something on clients needs aggregation=mean, and no attack.")
 
 
 def why_not_fast(setting: Setting) -> str | None:

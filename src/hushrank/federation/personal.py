@@ -1,16 +1,19 @@
-"""Parameters that a client keeps for itself: taken from its own store before it learns, put back afterwards.
+"""What a client keeps for itself: taken from its own store before it learns, put back afterwards.
 
-They are never part of an update. The store is [n_clients, n_personal], keyed by client id.
+Personal parameters are never part of an update. What a remedy keeps is its own business (`remedies/remedy.py`). Stores
+are [n_clients, ...], keyed by client id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushrank.federation.state import OWN_PARAMETERS
+from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, with_owner
+from hushrank.remedies.remedy import Remedy, Who
 from hushrank.types import Array, Client, DenseUpdate, NamedArrays, Ranker
 
 if TYPE_CHECKING:
@@ -32,10 +35,18 @@ def first_personal(ranker: Ranker, params: Array, n_clients: int) -> dict[str, A
     return {OWN_PARAMETERS: np.repeat(own, n_clients, axis=-2)}
 
 
+def first_memory(remedy: Remedy, params: Array, n_clients: int) -> dict[str, Array]:
+    """What a remedy's server and clients remember before the first round; params [n_params]."""
+    shared, own = remedy.first_shared(len(params)), remedy.first_own(params, n_clients)
+    return {**with_owner(REMEDY, shared), **with_owner(PERSONAL, own)}
+
+
 def study_personally(
     federation: Federation, state: NamedArrays, params: Array, cohort: Sequence[Client], *, key: Array, round: int
 ) -> tuple[NamedArrays, list[tuple[Any, float]]]:
     """What every client of the cohort learnt, each from the shared parameters and its own."""
+    if federation.remedy.has_memory:
+        return study_with_memory(federation, state, params, cohort, key=key, round=round)
     if OWN_PARAMETERS not in state:
         return state, [federation.study(federation, params, client, key=key, round=round) for client in cohort]
     places, own, learnt = personal_places(federation.ranker), state[OWN_PARAMETERS].copy(), []
@@ -48,3 +59,38 @@ def study_personally(
         shared[places] = 0
         learnt.append((DenseUpdate(shared, update.n_interactions), quality))
     return {**state, OWN_PARAMETERS: own}, learnt
+
+
+def study_with_memory(
+    federation: Federation, state: NamedArrays, params: Array, cohort: Sequence[Client], *, key: Array, round: int
+) -> tuple[NamedArrays, list[tuple[Any, float]]]:
+    """The same, where a remedy says where a client begins, what it sends and what it keeps."""
+    remedy, shared = federation.remedy, part_of(state, REMEDY)
+    stores, learnt = {name: array.copy() for name, array in part_of(state, PERSONAL).items()}, []
+    for client in cohort:
+        who = Who(np.array([client.id]), np.array([client.n_interactions]), round, federation.learning_rate)
+        own = {name: array[[client.id]] for name, array in stores.items()}
+        begun = remedy.begin(np, params, shared, own, who)
+        shift = None if begun.shifts is None else begun.shifts[0]
+        update, quality = federation.study(
+            replace(federation, shift=shift), begun.starts[0].copy(), client, key=key, round=round
+        )
+        message, kept = remedy.finish(np, params, shared, own, who, begun, update.delta[None])
+        for name, rows in kept.items():
+            stores[name][client.id] = rows[0]
+        learnt.append((DenseUpdate(message[0], update.n_interactions), quality))
+    return {**state, **with_owner(PERSONAL, stores)}, learnt
+
+
+def own_rankers(remedy: Remedy, ranker: Ranker, state: NamedArrays, params: Array, n_clients: int) -> Array:
+    """[n_clients or 1, n_params] the rankers that clients have between rounds; one where all have the same."""
+    if remedy.has_memory:
+        ids = np.arange(n_clients)
+        who = Who(ids, np.ones(n_clients, np.int64), 0, 0.0)
+        begun = remedy.begin(np, params, part_of(state, REMEDY), part_of(state, PERSONAL), who)
+        return np.asarray(begun.starts)
+    if OWN_PARAMETERS not in state:
+        return params[None]
+    rankers = np.repeat(params[None], n_clients, axis=0)
+    rankers[:, personal_places(ranker)] = state[OWN_PARAMETERS]
+    return rankers

@@ -11,7 +11,7 @@ The simulator (`engine/`) must give the same parameters as `run_round`; tests/en
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,13 @@ from hushrank.attacks.named import forge_messages
 from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
-from hushrank.federation.personal import first_personal, study_personally
+from hushrank.federation.personal import first_memory, first_personal, study_personally
 from hushrank.federation.seen import describe_seen, name_evidence
-from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
+from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
 from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
+from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
@@ -43,6 +44,8 @@ class Federation:
     population: Population
     groups: tuple[Group, ...] = ()  # of clients that differ; none: all are alike
     learner: NamedLearner = PDGD  # how a client reads one interaction
+    remedy: Remedy = Remedy()  # noqa: RUF009 - frozen: what is done about clients that differ
+    shift: Array | None = None  # [n_params] a term of every local gradient, for one client; None: none
     learning_rate: float = 0.1
     batch: int = 1  # interactions whose gradients are summed at the same weights; more than 1 only in central training
     study: Study = learn  # what a client does in a round
@@ -66,14 +69,23 @@ class Federation:
     def start(self, params: Array) -> NamedArrays:
         """What is remembered before the first round."""
         own = first_personal(self.ranker, params, self.population.n_clients)
-        return {**with_owner(OPTIMISER, self.server_step.init(params)), **own}
+        memory = first_memory(self.remedy, params, self.population.n_clients)
+        return {**with_owner(OPTIMISER, self.server_step.init(params)), **own, **memory}
 
     @property
     def steps(self) -> Steps:
         """How a client moves its weights."""
-        if self.limit_weights is None:
-            return Steps(self.learning_rate, self.batch)
-        return Steps(self.learning_rate, self.batch, keep=self.limit_weights)
+        steps = Steps(self.learning_rate, self.batch, pull=self.pull)
+        return steps if self.limit_weights is None else replace(steps, keep=self.limit_weights)
+
+    @property
+    def pull(self) -> Callable[[Array, Array], Array] | None:
+        """A term of every local gradient, from the weights and those that the round began with."""
+        if self.shift is not None:
+            return lambda local, start: self.shift  # noqa: ARG005
+        if self.remedy.pull:
+            return lambda local, start: np.float32(-self.remedy.pull) * (local - start)
+        return None
 
 
 def run_round(
@@ -95,12 +107,23 @@ def run_round(
         is_malicious = np.array([client.id < federation.n_malicious for client in cohort], bool)[arrives]
         lie = stream(key, Purpose.ATTACK, round)
         sent = forge_messages(federation.attack, sent, is_malicious, params, key=lie, round=round)
-    remembered, combined, evidence = aggregate(federation, part_of(state, RULE), sent, len(params), key, round)
+    n_sent = len(params) + federation.remedy.n_extra(len(params))
+    remembered, combined, evidence = aggregate(federation, part_of(state, RULE), sent, n_sent, key, round)
     step, params = federation.server_step(  # Federated averaging [fpdgd, Algorithm 2]
-        part_of(state, OPTIMISER), params, combined.astype(params.dtype)
+        part_of(state, OPTIMISER), params, combined[: len(params)].astype(params.dtype)
     )
+    state = remember_remedy(federation, state, combined)
     state = replace_owner(replace_owner(state, RULE, remembered), OPTIMISER, step)
     return state, params, {**seen, **evidence}
+
+
+def remember_remedy(federation: Federation, state: NamedArrays, combined: Array) -> NamedArrays:
+    """The state in which the server has absorbed what a remedy's clients sent beside their updates."""
+    remedy, population = federation.remedy, federation.population
+    if not remedy.has_memory:
+        return state
+    shared = remedy.absorb(np, part_of(state, REMEDY), combined, population.n_clients, population.cohort_size)
+    return replace_owner(state, REMEDY, shared)
 
 
 def aggregate(

@@ -2,6 +2,7 @@
 
 optimiser/...   what the server's optimiser remembers
 rule/...        what an aggregation rule remembers
+remedy/...      what the server remembers of a remedy for clients that differ, and tells everybody
 noise/...       what a live server remembers of noise that later rounds take back; it must stay secret
 personal/...    [n_clients, ...] what each client keeps for itself
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from hushrank.types import Array, NamedArrays
 
-OPTIMISER, RULE, NOISE, PERSONAL = "optimiser", "rule", "noise", "personal"
+OPTIMISER, RULE, REMEDY, NOISE, PERSONAL = "optimiser", "rule", "remedy", "noise", "personal"
 OWN_PARAMETERS = f"{PERSONAL}/parameters"  # [n_clients, n_personal] of rankers with personal parameters
 
 

@@ -8,16 +8,12 @@ from itertools import permutations
 
 import numpy as np
 
-from hushrank.keys import key
+from hushrank.keys import check_share, key
 from hushrank.partitions.division import Aspect, Division, Kind, Skew, Whole, check_even
 from hushrank.streams import draw_uniform, fold_in, stream
 from hushrank.types import Array, QuerySet
 
 _ORDER, _CARRY = 1, 2  # what is drawn for each query
-
-
-def check_share(value: float) -> str | None:
-    return None if 0 <= value <= 1 else "must be from 0 to 1"
 
 
 @dataclass(frozen=True)

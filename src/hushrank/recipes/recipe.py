@@ -22,6 +22,7 @@ from hushrank.recipes.checks import check_rooms
 from hushrank.recipes.options import list_options, read_options
 from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
 from hushrank.recipes.training import TrainingKeys
+from hushrank.remedies.keys import RemedyKeys
 
 OFFLINE = ("mse", "ranking-svm", "lambdamart")
 
@@ -34,6 +35,7 @@ class Recipe(
     PartitionKeys,
     RankerKeys,
     LearnerKeys,
+    RemedyKeys,
     EvolutionKeys,
     AggregationKeys,
     ServerStepKeys,

@@ -26,6 +26,8 @@ from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import clients_of, partition_of
 from hushrank.recipes.recipe import Recipe, check_recipe
+from hushrank.remedies.named import find_remedy
+from hushrank.remedies.remedy import Remedy
 from hushrank.types import Array, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
@@ -95,14 +97,16 @@ def read_replays(recipe: Recipe, dataset: Dataset, *, tell: Callable[[str], None
 
 def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Method:
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
-    ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
+    ranker, remedy = ranker_of(recipe, n_features=n_features), remedy_of(recipe)
     n_params = sum(part.size for part in ranker.parameters)
-    exchange, summation = exchange_of(recipe, n_params=n_params, top_grade=top_grade)
+    n_sent = n_params + remedy.n_extra(n_params)
+    exchange, summation = exchange_of(recipe, n_params=n_sent, top_grade=top_grade)
     return Method(
         ranker=ranker,
         population=clients_of(recipe),
         batch=(recipe.batch or 1) if recipe.is_central else None,
         learner=find_learner(recipe.learner, **options_for(recipe, "learner")),
+        remedy=remedy,
         learning_rate=recipe.learning_rate,
         exchange=exchange,
         summation=summation,
@@ -111,6 +115,24 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         rule=find_rule(recipe.aggregation, **options_for(recipe, "aggregation")),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
+
+
+def remedy_of(recipe: Recipe) -> Remedy:
+    """What is done about clients that differ."""
+    return find_remedy(recipe.remedy, **options_for(recipe, "remedy")).among(recipe.n_clients)
+
+
+def ranker_of(recipe: Recipe, *, n_features: int) -> LinearRanker | MlpRanker:
+    """The scoring function, whose personal layers are the remedy's."""
+    ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
+    layers, known = remedy_of(recipe).layers, [part.name for part in ranker.parameters]
+    missing = [name for name in layers if name not in known]
+    if missing:
+        raise ValueError(
+            f"remedy={recipe.remedy} keeps {missing[0]} for each client, but ranker={recipe.ranker} has "
+            f"{', '.join(known)}: name one of these, or choose ranker=mlp."
+        )
+    return replace(ranker, personal=layers)
 
 
 def refuse_unusable(dataset: Dataset) -> None:

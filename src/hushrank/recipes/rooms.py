@@ -13,6 +13,7 @@ from hushrank.partitions.keys import PartitionKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.training import TrainingKeys
+from hushrank.remedies.keys import RemedyKeys
 
 ROOMS: dict[str, type] = {
     "data": DataKeys,
@@ -22,6 +23,7 @@ ROOMS: dict[str, type] = {
     "training": TrainingKeys,
     "ranker": RankerKeys,
     "learner": LearnerKeys,
+    "remedy": RemedyKeys,
     "evolution": EvolutionKeys,
     "aggregation": AggregationKeys,
     "server": ServerStepKeys,

@@ -1,0 +1,1 @@
+"""What helps clients that differ: remedies that change how a client learns, what it keeps, or what is shared."""

@@ -1,0 +1,36 @@
+"""Remedies by name."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hushrank.keys import make_method
+from hushrank.registry import register
+from hushrank.remedies.control_variates import ControlVariates
+from hushrank.remedies.interpolation import Interpolation
+from hushrank.remedies.personal_layers import FedPer
+from hushrank.remedies.prox import FedProx
+from hushrank.remedies.remedy import Remedy
+from hushrank.remedies.tastes import Tastes
+
+NONE = "none"
+RemedyMaker: TypeAlias = type[Remedy] | Remedy
+REMEDIES: dict[str, RemedyMaker] = {
+    NONE: Remedy(),
+    "fedprox": FedProx,
+    "fedper": FedPer,
+    "control-variates": ControlVariates,
+    "interpolation": Interpolation,
+    "tastes": Tastes,
+}  # `register_remedy` adds to it
+
+
+def find_remedy(name: str, **settings: object) -> Remedy:
+    """The remedy of this name with these settings."""
+    found: Remedy = make_method(REMEDIES, name, settings)
+    return found
+
+
+def register_remedy(name: str, remedy: RemedyMaker) -> None:
+    """Offer a remedy as `remedy=name`."""
+    register(REMEDIES, name, remedy, key="remedy")
