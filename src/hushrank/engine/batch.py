@@ -10,19 +10,20 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.clicks.table import ClickTable
-from hushrank.engine.evaluate import Examiner, examine, prepare_examiner
+from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
 from hushrank.engine.plan import CHUNK, Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import find_groups
 from hushrank.federation.groups import Group
-from hushrank.federation.personal import personal_places
+from hushrank.federation.personal import own_rankers, personal_places
 from hushrank.federation.state import OWN_PARAMETERS
 from hushrank.types import Array, NamedArrays
 
 SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
 METRICS = ("nDCG@10", "MaxRR")
+OWN = {"test": "personal/nDCG@10", "vali": "vali/personal/nDCG@10"}  # of each client's own ranker, by its own labels
 OFFLINE, VALI = "offline/nDCG@10", "vali/nDCG@10"
 # {(fold, repeat, split, group): how to examine a ranker}; group None: everybody's queries, at repeat 0
 Examiners: TypeAlias = Mapping[tuple[int, int, str, int | None], Examiner]
@@ -82,7 +83,26 @@ class SimulationBatch:
             suffix = "" if group is None else f"/{self.setting.groups_of(0, 0)[group].name}"
             for column, metric in enumerate(METRICS):
                 found |= {f"{PREFIXES[split]}/{metric}{suffix}": rows[split][:, column] for split in SPLITS}
+        if n_groups or self.setting.method.has_own_rankers:
+            for split, name in OWN.items():
+                found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
         return found
+
+    def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
+        """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k."""
+        cell, method = self.plan.cells[c], self.setting.method
+        own = {name: array[c] for name, array in state.items()}
+        n_clients, total = method.population.n_clients, 0.0
+        rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
+        of_client = find_groups(method.population, np.arange(n_clients))
+        for group in range(method.population.n_groups):
+            members = rankers if len(rankers) == 1 else rankers[of_client == group]
+            unique, counts = np.unique(members, axis=0, return_counts=True)  # Why: many clients may have the same
+            place = self.setting.place_of(cell.fold, cell.repeat)
+            examiner = self.examiners.get((*place, split, group)) or self.examiners[cell.fold, 0, split, None]
+            share = counts * (np.count_nonzero(of_client == group) / counts.sum())
+            total += float(examine_many(examiner, method.ranker, unique) @ share)
+        return total / n_clients
 
     def _examine_split(self, state: NamedArrays, split: str, group: int | None, known: KnownQualities) -> Array:
         """[C, 2] nDCG and MaxRR of every cell."""

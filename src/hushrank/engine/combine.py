@@ -21,6 +21,7 @@ from hushrank.federation.cohort import answer_mask, count_interactions, draw_gro
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
 from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
+from hushrank.remedies.remedy import MeanMessage
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
 
@@ -188,7 +189,8 @@ def remember_remedy(method: Method, state: NamedArrays, means: Array, heard: Arr
         return {}
     cells = [{name: array[cell] for name, array in shared.items()} for cell in range(len(means))]
     for cell in np.flatnonzero(heard).tolist():
-        cells[cell] = method.remedy.absorb(np, cells[cell], means[cell], population.n_clients, population.cohort_size)
+        mean = MeanMessage(np, means[cell], population.n_clients, population.cohort_size)
+        cells[cell] = method.remedy.absorb(cells[cell], mean)
     return with_owner(REMEDY, stack_named(cells))
 
 

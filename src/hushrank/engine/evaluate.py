@@ -66,6 +66,19 @@ def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable
     return Quality(ndcg, float("nan") if table is None else expect_max_rr(examiner, ranked, table))
 
 
+def examine_many(examiner: Examiner, ranker: Ranker, rankers: Array) -> Array:
+    """[m] mean nDCG@k of rankers [m, n_params] by the same queries: `examine`, faster where there are many."""
+    queries, total = examiner.queries, np.zeros(len(rankers))
+    scores = np.stack([ranker.score(params, queries.features) for params in rankers], axis=1)
+    counted = np.flatnonzero(examiner.ideals > 0)
+    for query in counted.tolist():
+        rows = queries.rows(query)
+        best = np.argsort(-scores[rows], axis=0, kind="stable")[: examiner.k]
+        gains = 2.0 ** queries.grades[rows][best] - 1.0
+        total += (1.0 / np.log2(2.0 + np.arange(len(best)))) @ gains / examiner.ideals[query]
+    return total / len(counted) if len(counted) else np.full(len(rankers), np.nan)
+
+
 def expect_max_rr(examiner: Examiner, ranked: Array, table: ClickTable) -> float:
     """The mean over queries of sum over ranks of P(first click there) / rank; ranked [n_documents] grades."""
     chances = np.array(table.click)[ranked[examiner.places]] * np.array(table.examine) * examiner.is_there

@@ -28,7 +28,7 @@ from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of,
 from hushrank.privacy.clipping import clip_update, round_towards_zero
 from hushrank.privacy.protection import Clipping
 from hushrank.rankers.mlp import MlpRanker
-from hushrank.remedies.remedy import Who
+from hushrank.remedies.remedy import Turn
 from hushrank.types import Array, NamedArrays
 
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
@@ -145,14 +145,14 @@ def learn_with_memory(
         params, known = state[PARAMS][cell], {name: array[cell] for name, array in shared.items()}
         for first in range(0, len(cohort.ids), batch.rows):
             clients = cohort.part(first, first + batch.rows)
-            who = Who(clients.ids, clients.n_interactions, round, method.learning_rate)
             own = {name: array[cell, clients.ids] for name, array in stores.items()}
-            begun = remedy.begin(np, params, known, own, who)
+            turn = Turn(np, params, known, own, clients.ids, clients.n_interactions, method.learning_rate)
+            begun = remedy.begin(turn)
             starts = np.ascontiguousarray(begun.starts, np.float32)
             shifts = None if begun.shifts is None else np.ascontiguousarray(begun.shifts, np.float32)
             arguments = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, starts.copy())
             learnt = batch.kernel(params, *batch.fixed[cell], *arguments, shifts=shifts)
-            sent, kept = remedy.finish(np, params, known, own, who, begun, learnt.personal - starts)
+            sent, kept = remedy.finish(turn, learnt.personal - starts)
             for name, rows in kept.items():
                 stores[name][cell, clients.ids] = rows
             block = list[Array]()

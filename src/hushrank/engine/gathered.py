@@ -25,6 +25,7 @@ from hushrank.engine.inputs import (
     gather_queries,
     initial_state,
 )
+from hushrank.engine.memory import personal_part
 from hushrank.engine.plan import Plan, Shape
 from hushrank.engine.program import (
     LearntBlock,
@@ -59,7 +60,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
             cohorts = [gather_cohort(method, key, round) for key in keys]
             sizes = [len(cohort.ids) for cohort in cohorts]
             collected = [updates[c, :size][cohorts[c].weights > 0] for c, size in enumerate(sizes)]
-            state = state if personal is None else {**state, OWN_PARAMETERS: np.asarray(personal)}
+            state = {**state, **{name: np.asarray(kept) for name, kept in personal.items()}}
             state, evidence = combine_cells(method, state, Received(collected, cohorts, keys, round))
             seen = describe_cells(setting, plan, cohorts, [[qualities[c, :size]] for c, size in enumerate(sizes)])
             shown.append({**seen, **evidence})
@@ -90,7 +91,7 @@ def gather_updates(
         return learn_block(method, shape, queries, cells, state, cohort, round, one, within=within, first=one)
 
     learnt: LearntBlock = jax.tree.map(_join_blocks, lax.map(learn, jnp.arange(shape.n_blocks)))
-    own = put_back(state.get(OWN_PARAMETERS), learnt)
+    own = put_back(personal_part(state), learnt)
     return learnt.updates[:, : shape.n_rows], learnt.qualities[:, : shape.n_rows], own
 
 

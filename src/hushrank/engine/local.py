@@ -50,9 +50,10 @@ class ShownLists(NamedTuple):
 
 
 def learn_locally(
-    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows
+    method: Method, shape: Shape, queries: Queries, cells: Cells, params: Any, rows: ClientRows, shifts: Any = None
 ) -> tuple[Any, Any]:
-    """[n, p] what each client learnt, not clipped, and [n] the mean nDCG of the lists it showed; params [n, p]."""
+    """[n, p] what each client learnt, not clipped, and [n] the mean nDCG of the lists it showed; params [n, p]. shifts
+    [n, p]: a term of every gradient."""
     weight_norm = method.protection.clipping.weight_norm
 
     def step(i: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -64,7 +65,12 @@ def learn_locally(
         shown = show_lists(method, shape, queries, local, queries.starts[query], lengths, keys[:, 1])
         grades = queries.grades[find_labels(queries, query, shown.documents)]
         is_clicked = receive_clicks(cells, rows, shown.is_shown, grades, keys[:, 2:])
-        local = local + method.learning_rate * gradients(method, queries, local, shown, is_clicked)
+        gradient = gradients(method, queries, local, shown, is_clicked)
+        gradient = gradient if method.remedy.pull == 0 else gradient - method.remedy.pull * (local - params)
+        gradient = gradient if shifts is None else gradient + shifts
+        if method.remedy.pull or shifts is not None:  # Why: who has searched enough takes no more steps
+            gradient = jnp.where(is_searching[:, None], gradient, 0.0)
+        local = local + method.learning_rate * gradient
         local = local if weight_norm == 0 else local * (weight_norm / jnp.maximum(_length(local, 2), weight_norm))
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
         return local, quality + jnp.where(is_searching, ndcg / jnp.maximum(rows.n_interactions, 1), 0.0)

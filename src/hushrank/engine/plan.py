@@ -89,7 +89,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
     places = tuple(sorted({setting.place_of(cell.fold, cell.repeat) for cell in cells}))
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
     lists = setting.method.lists_per_row
-    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_params), _BLOCK_ROWS) // (n_cells * lists))
+    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_sent), _BLOCK_ROWS) // (n_cells * lists))
     share = -(-n_rows // n_devices)
     n_blocks = -(-share // fits)
     block = -(-share // n_blocks)
@@ -155,8 +155,9 @@ def estimate_bytes(setting: Setting, plan: Plan) -> int:
     shape, method = plan.shape, setting.method
     queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
     rows = shape.block * shape.n_cells * method.lists_per_row
-    kept = gathered_bytes(setting, plan) + 4 * shape.n_cells * method.population.n_clients * method.n_personal
-    return queries + 4 * 4 * method.n_params * (rows + 4 * shape.n_cells) + kept
+    own = method.n_personal + (2 * method.n_params if method.remedy.has_memory else 0)
+    kept = gathered_bytes(setting, plan) + 4 * shape.n_cells * method.population.n_clients * own
+    return queries + 4 * 4 * method.n_sent * (rows + 4 * shape.n_cells) + kept
 
 
 def gathered_bytes(setting: Setting, plan: Plan) -> int:

@@ -31,6 +31,7 @@ from hushrank.engine.inputs import (
     initial_state,
 )
 from hushrank.engine.local import DRAWS, ClientRows, clip_deltas, learn_locally
+from hushrank.engine.memory import absorb_means, begin_block, finish_block, gather_block, personal_part
 from hushrank.engine.plan import CHUNK, Plan, Shape
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
@@ -85,7 +86,7 @@ class Sums(NamedTuple):
     answered: Any  # [C, 1] how many arrived
     seen: Seen
     n_outside: Any  # numbers beyond the range of a secure sum
-    personal: Any  # [C, n_clients, n_personal] the clients' own parameters, or None
+    personal: dict[str, Any]  # {name: [C, n_clients, ...]} what clients keep
 
 
 class LearntBlock(NamedTuple):
@@ -98,7 +99,7 @@ class LearntBlock(NamedTuple):
     weights: Any  # [C, b] 0 for padding and for those whose update never arrives
     updates: Any  # [C, b, p]
     qualities: Any  # [C, b] mean nDCG of what each client saw
-    personal: Any  # [C, b, n_personal] their new personal parameters, or None
+    personal: dict[str, Any]  # {name: [C, b, ...]} what they keep from now on
 
 
 def compile_rounds(setting: Setting, plan: Plan, *, platform: str) -> Advance:
@@ -212,7 +213,7 @@ def run_round(
         combined = ADDITIONS[method.summation.name].finish(method, sums.mean, noise)
         is_heard = sums.answered >= method.quorum.needed(cohort.n)[:, None]
         moved = take_step(method, state, combined, is_heard)
-        moved = moved if sums.personal is None else {**moved, OWN_PARAMETERS: sums.personal}
+        moved = {**moved, **sums.personal}
         quality = before.quality + sums.seen.quality / method.updates_per_round
         seen = Seen(quality, before.searches + sums.seen.searches, before.groups + sums.seen.groups)
         return moved, seen, n_outside + sums.n_outside
@@ -222,9 +223,13 @@ def run_round(
 
 def take_step(method: Method, state: NamedArrays, combined: Any, is_heard: Any) -> dict[str, Any]:
     """The server's step in every cell that heard from enough clients [C, 1]."""
-    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], combined)
-    moved = {PARAMS: params, **with_owner(OPTIMISER, step)}
-    return {**state, **{name: jnp.where(is_heard, new, state[name]) for name, new in moved.items()}}
+    step, params = method.server_step(part_of(state, OPTIMISER), state[PARAMS], combined[:, : method.n_params])
+    moved = {PARAMS: params, **with_owner(OPTIMISER, step), **absorb_means(method, state, combined)}
+
+    def choose(new: Any, old: Any) -> Any:
+        return jnp.where(is_heard.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+    return {**state, **{name: choose(new, state[name]) for name, new in moved.items()}}
 
 
 def _nothing_seen(method: Method, shape: Shape) -> Seen:
@@ -305,14 +310,14 @@ def aggregate_share(
     """One device's clients, from place `first` of the cohort on: block after block, in order."""
 
     def add_block(block: Any, sums: Sums) -> Sums:
-        now = state if sums.personal is None else {**state, OWN_PARAMETERS: sums.personal}
+        now = {**state, **sums.personal}
         within = block * shape.block + jnp.arange(shape.block)
         learnt = learn_block(method, shape, queries, cells, now, cohort, round, update, within=within, first=first)
         return add_learnt(method, sums, learnt, cohort)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
-    nothing = jnp.zeros(state[PARAMS].shape, ADDITIONS[method.summation.name].dtype)
-    own = state.get(OWN_PARAMETERS)
+    nothing = jnp.zeros((shape.n_cells, method.n_sent), ADDITIONS[method.summation.name].dtype)
+    own = personal_part(state)
     start = Sums(MeanState(nothing, nobody), nobody, _nothing_seen(method, shape), jnp.int32(0), own)
     sums: Sums = _repeat(shape.n_blocks, add_block, start)
     return sums
@@ -336,23 +341,34 @@ def learn_block(
     is_there = (within < shape.share) & (place < cohort.n[:, None])
     ids = cohort.ids[:, jnp.minimum(place, shape.n_rows - 1)]
     rows = describe_rows(method, cells, ids, place, is_there=is_there, round=round, update=update)
-    learn = LOCAL_LEARNERS[method.exchange.name].learn
-    start = jnp.repeat(state[PARAMS], shape.block, axis=0)
-    own = state.get(OWN_PARAMETERS)
-    if own is not None:
-        places, cell = personal_places(method.ranker), jnp.arange(len(ids))[:, None]
-        start = start.at[:, places].set(own[cell, ids].reshape(len(start), -1))
-    delta, quality = learn(method, shape, queries, cells, start, rows)
     searches = rows.n_interactions.reshape(ids.shape)
+    delta, quality, kept = learn_rows(method, shape, queries, cells, state, ids, rows)
     each = jnp.minimum(searches, 1) if method.counts_alike else searches
     weight = jnp.where(answers(method, cells, ids, round), each, 0)
-    new = None
-    if own is not None:
-        new = (start + delta)[:, places].reshape(*ids.shape, -1)
-        delta = delta.at[:, places].set(0.0)
     delta = clip_deltas(delta, *method.protection.clipping[1:])
     updates, qualities = delta.reshape(*ids.shape, -1), quality.reshape(ids.shape)
-    return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, new)
+    return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, kept)
+
+
+def learn_rows(
+    method: Method, shape: Shape, queries: Queries, cells: Cells, state: NamedArrays, ids: Any, rows: ClientRows
+) -> tuple[Any, Any, dict[str, Any]]:
+    """[n, n_sent] what each client sends, not clipped, [n] the quality of what it saw, and what clients keep."""
+    learn = partial(LOCAL_LEARNERS[method.exchange.name].learn, method, shape, queries, cells)
+    if method.remedy.has_memory:
+        block = gather_block(state, ids, rows.n_interactions.reshape(ids.shape))
+        start, shifts = begin_block(method, block)
+        moved, quality = learn(start, rows) if shifts is None else learn(start, rows, shifts)
+        sent, kept = finish_block(method, block, moved)
+        return sent.reshape(len(moved), -1), quality, kept
+    start = jnp.repeat(state[PARAMS], shape.block, axis=0)
+    if OWN_PARAMETERS not in state:
+        return *learn(start, rows), {}
+    places, cell = personal_places(method.ranker), jnp.arange(len(ids))[:, None]
+    start = start.at[:, places].set(state[OWN_PARAMETERS][cell, ids].reshape(len(start), -1))
+    delta, quality = learn(start, rows)
+    kept = (start + delta)[:, places].reshape(*ids.shape, -1)
+    return delta.at[:, places].set(0.0), quality, {OWN_PARAMETERS: kept}
 
 
 def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -> Sums:
@@ -377,12 +393,14 @@ def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
     return jnp.stack([qualities.sum(axis=1), is_member.sum(axis=1).astype(jnp.float32)], axis=-1)
 
 
-def put_back(personal: Any, learnt: LearntBlock) -> Any:
-    """[C, n_clients, n_personal] with the block's clients' own parameters, or None; padding is dropped."""
-    if personal is None:
-        return None
-    places = jnp.where(learnt.is_there, learnt.ids.astype(jnp.int32), personal.shape[1])
-    return personal.at[jnp.arange(len(personal))[:, None], places].set(learnt.personal, mode="drop")
+def put_back(personal: dict[str, Any], learnt: LearntBlock) -> dict[str, Any]:
+    """{name: [C, n_clients, ...]} with what the block's clients keep; padding is dropped."""
+
+    def put(stored: Any, kept: Any) -> Any:
+        places = jnp.where(learnt.is_there, learnt.ids.astype(jnp.int32), stored.shape[1])
+        return stored.at[jnp.arange(len(stored))[:, None], places].set(kept, mode="drop")
+
+    return {name: put(stored, learnt.personal[name]) for name, stored in personal.items()}
 
 
 def describe_rows(

@@ -81,6 +81,11 @@ class Method:
         return len(personal_places(self.ranker))
 
     @property
+    def has_own_rankers(self) -> bool:
+        """Whether clients rank with different rankers."""
+        return self.n_personal > 0 or self.remedy.has_memory
+
+    @property
     def rows_per_update(self) -> int:
         """Clients (or, central, interactions) behind one step of the server, at most."""
         return self.population.most_sampled if self.batch is None else self.batch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, with_owner
-from hushrank.remedies.remedy import Remedy, Who
+from hushrank.remedies.remedy import Remedy, Turn
 from hushrank.types import Array, Client, DenseUpdate, NamedArrays, Ranker
 
 if TYPE_CHECKING:
@@ -68,14 +68,15 @@ def study_with_memory(
     remedy, shared = federation.remedy, part_of(state, REMEDY)
     stores, learnt = {name: array.copy() for name, array in part_of(state, PERSONAL).items()}, []
     for client in cohort:
-        who = Who(np.array([client.id]), np.array([client.n_interactions]), round, federation.learning_rate)
         own = {name: array[[client.id]] for name, array in stores.items()}
-        begun = remedy.begin(np, params, shared, own, who)
+        steps = (np.array([client.id]), np.array([client.n_interactions]), federation.learning_rate)
+        turn = Turn(np, params, shared, own, *steps)
+        begun = remedy.begin(turn)
         shift = None if begun.shifts is None else begun.shifts[0]
         update, quality = federation.study(
             replace(federation, shift=shift), begun.starts[0].copy(), client, key=key, round=round
         )
-        message, kept = remedy.finish(np, params, shared, own, who, begun, update.delta[None])
+        message, kept = remedy.finish(turn, update.delta[None])
         for name, rows in kept.items():
             stores[name][client.id] = rows[0]
         learnt.append((DenseUpdate(message[0], update.n_interactions), quality))
@@ -85,10 +86,9 @@ def study_with_memory(
 def own_rankers(remedy: Remedy, ranker: Ranker, state: NamedArrays, params: Array, n_clients: int) -> Array:
     """[n_clients or 1, n_params] the rankers that clients have between rounds; one where all have the same."""
     if remedy.has_memory:
-        ids = np.arange(n_clients)
-        who = Who(ids, np.ones(n_clients, np.int64), 0, 0.0)
-        begun = remedy.begin(np, params, part_of(state, REMEDY), part_of(state, PERSONAL), who)
-        return np.asarray(begun.starts)
+        everybody = (np.arange(n_clients), np.ones(n_clients, np.int64), 0.0)
+        turn = Turn(np, params, part_of(state, REMEDY), part_of(state, PERSONAL), *everybody)
+        return np.asarray(remedy.begin(turn).starts)
     if OWN_PARAMETERS not in state:
         return params[None]
     rankers = np.repeat(params[None], n_clients, axis=0)

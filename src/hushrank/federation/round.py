@@ -29,7 +29,7 @@ from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_
 from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
-from hushrank.remedies.remedy import Remedy
+from hushrank.remedies.remedy import MeanMessage, Remedy
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
@@ -81,8 +81,8 @@ class Federation:
     @property
     def pull(self) -> Callable[[Array, Array], Array] | None:
         """A term of every local gradient, from the weights and those that the round began with."""
-        if self.shift is not None:
-            return lambda local, start: self.shift  # noqa: ARG005
+        if (shift := self.shift) is not None:
+            return lambda local, start: shift  # noqa: ARG005
         if self.remedy.pull:
             return lambda local, start: np.float32(-self.remedy.pull) * (local - start)
         return None
@@ -122,8 +122,8 @@ def remember_remedy(federation: Federation, state: NamedArrays, combined: Array)
     remedy, population = federation.remedy, federation.population
     if not remedy.has_memory:
         return state
-    shared = remedy.absorb(np, part_of(state, REMEDY), combined, population.n_clients, population.cohort_size)
-    return replace_owner(state, REMEDY, shared)
+    mean = MeanMessage(np, combined.astype(np.float32), population.n_clients, population.cohort_size)
+    return replace_owner(state, REMEDY, remedy.absorb(part_of(state, REMEDY), mean))
 
 
 def aggregate(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hushrank.keys import check_share, key
-from hushrank.remedies.remedy import Begun, Remedy, Who
+from hushrank.remedies.remedy import Begun, MeanMessage, Remedy, Turn
 from hushrank.types import Array, NamedArrays
 
 _VARIATE = "variate"
@@ -35,17 +35,18 @@ class ControlVariates(Remedy):
     def first_own(self, params: Array, n_clients: int) -> dict[str, Array]:
         return {_VARIATE: np.zeros((n_clients, len(params)), np.float32)}
 
-    def begin(self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> Begun:
-        starts = xp.broadcast_to(params, (len(who.ids), len(params)))
-        return Begun(starts, self.correction * (shared[_VARIATE] - own[_VARIATE]))  # Eq. 3: c - c_i
+    def begin(self, turn: Turn) -> Begun:
+        return Begun(super().begin(turn).starts, self._shift(turn))
 
-    def finish(
-        self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who, begun: Begun, moved: Any
-    ) -> tuple[Any, dict[str, Any]]:
-        per_step = moved / (xp.maximum(who.n_steps, 1)[:, None] * who.rate).astype(moved.dtype)
-        variate = per_step - begun.shifts  # Eq. 4, (ii): c_i - c + (y_i - x) / (K eta)
-        return xp.concatenate([moved, variate - own[_VARIATE]], axis=1), {_VARIATE: variate}
+    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+        steps = turn.xp.maximum(turn.n_steps, 1)[:, None].astype(np.float32) * np.float32(turn.rate)
+        variate = moved / steps - self._shift(turn)  # Eq. 4, (ii): c_i - c + (y_i - x) / (K eta)
+        return turn.xp.concatenate([moved, variate - turn.own[_VARIATE]], axis=1), {_VARIATE: variate}
 
-    def absorb(self, xp: Any, shared: NamedArrays, combined: Any, n_clients: int, n_cohort: int) -> dict[str, Any]:
-        change = combined[len(shared[_VARIATE]) :]
-        return {_VARIATE: (shared[_VARIATE] + n_cohort / n_clients * change).astype(np.float32)}  # Eq. 5
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+        change = mean.numbers[len(shared[_VARIATE]) :]
+        return {_VARIATE: shared[_VARIATE] + np.float32(mean.n_cohort / mean.n_clients) * change}  # Eq. 5
+
+    def _shift(self, turn: Turn) -> Any:
+        """[n, p] of every local gradient."""
+        return np.float32(self.correction) * (turn.shared[_VARIATE] - turn.own[_VARIATE])  # Eq. 3: c - c_i

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hushrank.keys import check_share, key
-from hushrank.remedies.remedy import Begun, Remedy, Who
-from hushrank.types import Array, NamedArrays
+from hushrank.remedies.remedy import Begun, Remedy, Turn
+from hushrank.types import Array
 
 _LOCAL = "local"
 
@@ -29,10 +29,9 @@ class Interpolation(Remedy):
     def first_own(self, params: Array, n_clients: int) -> dict[str, Array]:
         return {_LOCAL: np.repeat(params[None], n_clients, axis=0)}
 
-    def begin(self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> Begun:
-        return Begun((1 - self.own_share) * params + self.own_share * own[_LOCAL])
+    def begin(self, turn: Turn) -> Begun:
+        share = np.float32(self.own_share)
+        return Begun((1 - share) * turn.params + share * turn.own[_LOCAL])
 
-    def finish(
-        self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who, begun: Begun, moved: Any
-    ) -> tuple[Any, dict[str, Any]]:
-        return moved, {_LOCAL: own[_LOCAL] + moved}
+    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+        return moved, {_LOCAL: turn.own[_LOCAL] + moved}

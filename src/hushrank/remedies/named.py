@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.remedies.control_variates import ControlVariates
@@ -14,9 +12,8 @@ from hushrank.remedies.remedy import Remedy
 from hushrank.remedies.tastes import Tastes
 
 NONE = "none"
-RemedyMaker: TypeAlias = type[Remedy] | Remedy
-REMEDIES: dict[str, RemedyMaker] = {
-    NONE: Remedy(),
+REMEDIES: dict[str, type[Remedy]] = {
+    NONE: Remedy,
     "fedprox": FedProx,
     "fedper": FedPer,
     "control-variates": ControlVariates,
@@ -31,6 +28,6 @@ def find_remedy(name: str, **settings: object) -> Remedy:
     return found
 
 
-def register_remedy(name: str, remedy: RemedyMaker) -> None:
+def register_remedy(name: str, remedy: type[Remedy]) -> None:
     """Offer a remedy as `remedy=name`."""
     register(REMEDIES, name, remedy, key="remedy")

@@ -1,6 +1,6 @@
 """The protocol of a remedy: where a client begins a round, what it keeps for itself, and what the server remembers.
 
-What a remedy does not define is as in federated averaging. Every function takes arrays of NumPy or of JAX (`xp` is the
+What a remedy does not define is as in federated averaging. Functions take arrays of NumPy or of JAX (`xp` is the
 module), so that the plain round and the engines run the same lines. Shapes: n clients, p parameters.
 """
 
@@ -12,12 +12,15 @@ from typing import Any, ClassVar, NamedTuple
 from hushrank.types import Array, NamedArrays
 
 
-class Who(NamedTuple):
-    """The clients of a block in one round."""
+class Turn(NamedTuple):
+    """Some clients in one round, and what they know before it."""
 
+    xp: Any  # numpy or jax.numpy
+    params: Any  # [p] the shared ranker
+    shared: NamedArrays  # what the server remembers and tells everybody
+    own: NamedArrays  # [n, ...] what each of them keeps
     ids: Any  # [n]
     n_steps: Any  # [n] local steps
-    round: Any
     rate: float  # of a local step
 
 
@@ -26,6 +29,15 @@ class Begun(NamedTuple):
 
     starts: Any  # [n, p] each client's own ranker in this round
     shifts: Any = None  # [n, p] a term of every local gradient; None: none
+
+
+class MeanMessage(NamedTuple):
+    """What a round's messages came down to."""
+
+    xp: Any
+    numbers: Any  # [p + n_extra]
+    n_clients: int  # of the federation
+    n_cohort: int  # of a round
 
 
 @dataclass(frozen=True)  # Why no slots: remedies add class variables and fields
@@ -65,17 +77,16 @@ class Remedy:
         del params, n_clients
         return {}
 
-    def begin(self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> Begun:
-        """Where the clients begin; own [n, ...] is what they keep."""
-        raise NotImplementedError
+    def begin(self, turn: Turn) -> Begun:
+        """Where the clients begin."""
+        starts = turn.xp.broadcast_to(turn.params, (len(turn.ids), len(turn.params)))
+        return Begun(starts)
 
-    def finish(
-        self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who, begun: Begun, moved: Any
-    ) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
         """[n, p + n_extra] what they send, and what they keep, from how far they moved [n, p]."""
-        raise NotImplementedError
+        return moved, dict(turn.own)
 
-    def absorb(self, xp: Any, shared: NamedArrays, combined: Any, n_clients: int, n_cohort: int) -> dict[str, Any]:
-        """What the server remembers after a round whose messages have the mean `combined` [p + n_extra]."""
-        del xp, combined, n_clients, n_cohort
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+        """What the server remembers after a round."""
+        del mean
         return dict(shared)

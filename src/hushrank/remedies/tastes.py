@@ -20,14 +20,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hushrank.keys import above_zero, at_least, key
-from hushrank.remedies.remedy import Begun, Remedy, Who
+from hushrank.remedies.remedy import Begun, MeanMessage, Remedy, Turn
 from hushrank.types import Array, NamedArrays
 
 _PULL, _EVIDENCE, _STRENGTH = "pull", "evidence", "strength"  # what clients keep, in part
 _MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers, with the last two
 _SETTLE = 10  # rounds in which clients are dealt out among the tastes, before they choose
 _SURE = 4.0  # standard errors at which a taste is believed. Why 4: clients and rounds are many chances to be wrong
-_STEP = 0.1  # of a strength, per agreement
+_STEP = 0.1  # of a strength, for one round's agreement
 _SMOOTH = 0.1  # share of the newest round in the sums behind the centres
 _SCALE = 2.0**-6  # of what is sent beside the update. Why small: a clip norm is for both together
 _TINY = 1e-20
@@ -58,7 +58,7 @@ class Tastes(Remedy):
         return self.n_tastes * (n_params + 2)
 
     def first_shared(self, n_params: int) -> dict[str, Array]:
-        shared = {_MEAN: np.zeros(n_params, np.float32), _ROUNDS: np.zeros(1, np.float32)}
+        shared: dict[str, Array] = {_MEAN: np.zeros(n_params, np.float32), _ROUNDS: np.zeros(1, np.float32)}
         if self.n_tastes:
             shared |= {
                 _SUMS: np.zeros((self.n_tastes, n_params + 1), np.float32),
@@ -69,62 +69,65 @@ class Tastes(Remedy):
         return shared
 
     def first_own(self, params: Array, n_clients: int) -> dict[str, Array]:
-        own = {_PULL: np.zeros((n_clients, len(params)), np.float32)}
+        own: dict[str, Array] = {_PULL: np.zeros((n_clients, len(params)), np.float32)}
         if not self.n_tastes:
             own |= {_EVIDENCE: np.zeros((n_clients, 2), np.float32), _STRENGTH: np.zeros(n_clients, np.float32)}
         return own
 
-    def begin(self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> Begun:
-        taste, strength = self._find_taste(xp, shared, own, who)
-        return Begun(params + strength[:, None] * taste)
+    def begin(self, turn: Turn) -> Begun:
+        taste, strength = self._find_taste(turn)
+        return Begun(turn.params + strength[:, None] * taste)
 
-    def finish(
-        self, xp: Any, params: Any, shared: NamedArrays, own: NamedArrays, who: Who, begun: Begun, moved: Any
-    ) -> tuple[Any, dict[str, Any]]:
-        taste, _ = self._find_taste(xp, shared, own, who)
-        beyond = (moved - shared[_MEAN]) * (shared[_ROUNDS] > 0)  # everybody's mean is not known in the first round
-        pull = ((1 - 1 / self.memory) * (own[_PULL] + beyond)).astype(np.float32)
-        agreement = agree(xp, beyond, taste)
+    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+        xp, shared, own = turn.xp, turn.shared, turn.own
+        beyond = (moved - shared[_MEAN]) * (shared[_ROUNDS] > 0)  # Why: everybody's mean is not known in the first
+        pull = np.float32(1 - 1 / self.memory) * (own[_PULL] + beyond)
+        agreement = agree(xp, beyond, self._find_taste(turn)[0])
         if not self.n_tastes:
             belief = believe(xp, Belief(own[_EVIDENCE], own[_STRENGTH]), agreement, agreement != 0)
             return moved, {_PULL: pull, **belief._asdict()}
-        is_mine = (self._choose(xp, shared, own, who)[:, None] == xp.arange(self.n_tastes)).astype(np.float32)
+        is_mine = (self._choose(turn)[:, None] == xp.arange(self.n_tastes)).astype(np.float32)
         told = xp.concatenate([pull, agreement[:, None], xp.ones_like(agreement)[:, None]], axis=1)
-        extra = _SCALE * (is_mine[:, :, None] * told[:, None, :]).reshape(len(who.ids), -1)
-        return xp.concatenate([moved, extra], axis=1).astype(np.float32), {_PULL: pull}
+        extra = np.float32(_SCALE) * (is_mine[:, :, None] * told[:, None, :]).reshape(len(turn.ids), -1)
+        return xp.concatenate([moved, extra], axis=1), {_PULL: pull}
 
-    def absorb(self, xp: Any, shared: NamedArrays, combined: Any, n_clients: int, n_cohort: int) -> dict[str, Any]:
-        n_params = len(shared[_MEAN])
-        known = {_MEAN: combined[:n_params].astype(np.float32), _ROUNDS: shared[_ROUNDS] + 1}
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+        xp, n_params = mean.xp, len(shared[_MEAN])
+        known = {_MEAN: mean.numbers[:n_params], _ROUNDS: shared[_ROUNDS] + 1}
         if not self.n_tastes:
             return known
-        told = combined[n_params:].reshape(self.n_tastes, n_params + 2) / _SCALE
-        fresh = xp.where(shared[_ROUNDS] > 0, _SMOOTH, 1.0)
-        now = xp.concatenate([told[:, :n_params], told[:, n_params + 1 :]], axis=1)
-        sums = (1 - fresh) * shared[_SUMS] + fresh * now
-        least = 0.5 / n_clients  # of a share: below, a taste has nobody
-        shares = xp.where(sums[:, -1] > least, sums[:, -1], 0.0)
-        means = sums[:, :-1] / xp.maximum(shares, least)[:, None] * (shares > 0)[:, None]
-        everybody = (shares[:, None] * means).sum(axis=0) / xp.maximum(shares.sum(), least)
-        centres = xp.where((shares > 0)[:, None], means - everybody, 0.0)
-        counts = xp.maximum(told[:, -1], least)
-        agreement = xp.clip(told[:, n_params] / counts, -1, 1) * xp.sqrt(counts * n_cohort)
-        belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, told[:, -1] > least)
-        arrays = {_SUMS: sums, _CENTRES: centres, **belief._asdict()}
-        return known | {name: array.astype(np.float32) for name, array in arrays.items()}
+        told = mean.numbers[n_params:].reshape(self.n_tastes, n_params + 2) / np.float32(_SCALE)
+        pulls, agreements, shares = told[:, :n_params], told[:, -2], told[:, -1]
+        fresh = xp.where(shared[_ROUNDS] > 0, np.float32(_SMOOTH), np.float32(1))
+        sums = (1 - fresh) * shared[_SUMS] + fresh * xp.concatenate([pulls, shares[:, None]], axis=1)
+        least = np.float32(0.5 / mean.n_clients)  # Why: with less than half a client a taste has nobody
+        heard = xp.maximum(shares, least)
+        agreement = xp.clip(agreements / heard, -1, 1) * xp.sqrt(heard * mean.n_cohort)  # as spread as one client's
+        belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least)
+        return known | {_SUMS: sums, _CENTRES: find_centres(xp, sums, least), **belief._asdict()}
 
-    def _choose(self, xp: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> Any:
+    def _choose(self, turn: Turn) -> Any:
         """[n] the taste nearest to each client's pull; in the first rounds as they are dealt out."""
-        centres = shared[_CENTRES]
-        nearest = xp.argmax(own[_PULL] @ centres.T - 0.5 * (centres * centres).sum(axis=1), axis=1)
-        return xp.where(shared[_ROUNDS] < _SETTLE, who.ids % self.n_tastes, nearest)
+        centres = turn.shared[_CENTRES]
+        nearness = turn.own[_PULL] @ centres.T - np.float32(0.5) * (centres * centres).sum(axis=1)
+        dealt = turn.ids.astype(np.int32) % self.n_tastes
+        return turn.xp.where(turn.shared[_ROUNDS] < _SETTLE, dealt, turn.xp.argmax(nearness, axis=1))
 
-    def _find_taste(self, xp: Any, shared: NamedArrays, own: NamedArrays, who: Who) -> tuple[Any, Any]:
+    def _find_taste(self, turn: Turn) -> tuple[Any, Any]:
         """[n, p] each client's taste, and [n] how strongly it is followed."""
         if not self.n_tastes:
-            return own[_PULL], own[_STRENGTH]
-        chosen = self._choose(xp, shared, own, who)
-        return shared[_CENTRES][chosen], shared[_STRENGTH][chosen]
+            return turn.own[_PULL], turn.own[_STRENGTH]
+        chosen = self._choose(turn)
+        return turn.shared[_CENTRES][chosen], turn.shared[_STRENGTH][chosen]
+
+
+def find_centres(xp: Any, sums: Any, least: Any) -> Any:
+    """[m, p] the mean pull at each taste, beyond that of everybody; 0, the shared ranker, where nobody is. sums
+    [m, p + 1] end with the share of the clients."""
+    shares = xp.where(sums[:, -1:] > least, sums[:, -1:], np.float32(0))
+    means = sums[:, :-1] / xp.maximum(shares, least)
+    everybody = (shares * means).sum(axis=0) / xp.maximum(shares.sum(), least)
+    return xp.where(shares > 0, means - everybody, np.float32(0))
 
 
 def agree(xp: Any, beyond: Any, taste: Any) -> Any:
@@ -134,11 +137,11 @@ def agree(xp: Any, beyond: Any, taste: Any) -> Any:
 
 
 def believe(xp: Any, belief: Belief, agreement: Any, is_heard: Any) -> Belief:
-    """The strengths after one more round's agreement [m], of mean 0 and like spread where there is no taste."""
+    """The strengths after one more round's agreement [m], which has mean 0 where there is no taste."""
     is_open = belief.strength > 0
-    squares = xp.stack([agreement, agreement * agreement], axis=1)
-    evidence = belief.evidence + squares * (is_heard & ~is_open)[:, None]
-    opens = ~is_open & (evidence[:, 0] > _SURE * xp.sqrt(xp.maximum(evidence[:, 1], _TINY)))
-    followed = xp.clip(belief.strength + _STEP * agreement * is_heard, 0, 1)
-    strength = xp.where(opens, 1.0, xp.where(is_open, followed, 0.0))
-    return Belief((evidence * (strength == 0)[:, None]).astype(np.float32), strength.astype(np.float32))
+    fresh = xp.stack([agreement, agreement * agreement], axis=1)
+    evidence = belief.evidence + xp.where((is_heard & ~is_open)[:, None], fresh, np.float32(0))
+    is_sure = evidence[:, 0] > np.float32(_SURE) * xp.sqrt(evidence[:, 1])
+    followed = xp.clip(belief.strength + np.float32(_STEP) * xp.where(is_heard, agreement, np.float32(0)), 0, 1)
+    strength = xp.where(is_open, followed, is_sure.astype(np.float32))
+    return Belief(xp.where((strength > 0)[:, None], np.float32(0), evidence), strength)

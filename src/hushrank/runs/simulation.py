@@ -12,6 +12,7 @@ import numpy as np
 from hushrank.clicks.table import TableUser
 from hushrank.data.notices import notice_dataset
 from hushrank.data.source import digest_file
+from hushrank.engine.batch import OWN
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
@@ -96,8 +97,13 @@ def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
         **online,
         **others,
         **measure_experience(setting, result, fold),
-        **{name: float(v[-1]) for name, v in result.looks.items() if name.count("/") > 1 and np.isfinite(v[-1])},
+        **{name: float(v[-1]) for name, v in result.looks.items() if is_special(name) and np.isfinite(v[-1])},
     }
+
+
+def is_special(name: str) -> bool:
+    """Whether a look is of a group, or of clients' own rankers."""
+    return name.count("/") > 1 or name in OWN.values()
 
 
 def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:
