@@ -15,7 +15,7 @@ from hushrank.data.letor import side_file
 from hushrank.data.normalise import check_method, normalise_queries
 from hushrank.data.queries import slice_queries, widen_queries
 from hushrank.data.recognise import name_directory
-from hushrank.data.shapes import SHAPES, shape_named
+from hushrank.data.shapes import SHAPES, shape_named, split_seed
 from hushrank.data.source import digest_file
 from hushrank.data.synthetic import GENERATOR, generate_folds, generate_wrapped
 from hushrank.types import Dataset, Fold, QuerySet
@@ -101,7 +101,8 @@ def _explain_unknown(name: str) -> str:
 
 
 def _generate_dataset(name: str, *, folds: Sequence[int] | None, normalise: str, seed: int, tell: Progress) -> Dataset:
-    shape = shape_named(name)
+    shape, own_seed = shape_named(name), split_seed(name)[1]
+    seed = seed if own_seed is None else own_seed
     options = ["synthetic", GENERATOR, shape.identity, seed]
     tell(f"generating {name}, seed {seed}")
     if shape.n_queries * shape.mean_length * shape.n_features < _WORTH_KEEPING:

@@ -87,9 +87,18 @@ SHAPES: Mapping[str, SyntheticShape] = MappingProxyType(
 )
 
 
+def split_seed(text: str) -> tuple[str, int | None]:
+    """The name of a shape without the seed of its draws, and that seed: `mslr-like:seed=3,noise=0.2`."""
+    name, _, changes = text.partition(":")
+    others = [change for change in changes.split(",") if change and not change.startswith("seed=")]
+    seeds = [change.removeprefix("seed=") for change in changes.split(",") if change.startswith("seed=")]
+    seed = int(_parse_value("seed", seeds[-1], int)) if seeds else None  # type: ignore[arg-type]
+    return name + (":" + ",".join(others) if others else ""), seed
+
+
 def shape_named(text: str) -> SyntheticShape:
     """A shape by name, with changed parameters where asked: `mslr-like` or `mslr-like:n_queries=500,noise=0.2`."""
-    name, _, changes = text.partition(":")
+    name, _, changes = split_seed(text)[0].partition(":")
     if name not in SHAPES:
         near = difflib.get_close_matches(name, SHAPES, n=3, cutoff=0.4)
         raise ValueError(f"no shape is called {name!r}. Did you mean {' or '.join(near or SHAPES)}?")
