@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -65,6 +66,7 @@ def serve(
             tell_beginning(coordinator, config, listener, tell)
             allow_many_files()
             sys.setswitchinterval(_SWITCH_S)
+            gc.freeze()  # Why: what is there now stays, and need not be looked through again and again
             run_app(app, coordinator, config, directory, listener, tell, behind_proxy=behind_proxy)
         engine.dispose()
         tell("stopped", accepted=coordinator.counters.n_accepted)

@@ -84,7 +84,7 @@ class Endpoint:
         except RefusedError as refused:
             response = self._routes.refuse(refused)
         self._routes.counters.requests[self._path, response.status] += 1
-        await response.send(send)
+        await response.send(scope, send)
 
 
 class Application:
@@ -106,7 +106,7 @@ class Application:
             endpoint = self._update
         refused = self._routes.refuse_address(scope, is_known=endpoint is not None)
         if refused is not None:
-            return await refused.send(send)
+            return await refused.send(scope, send)
         return await (endpoint or self.rest)(scope, receive, send)
 
 
