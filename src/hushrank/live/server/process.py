@@ -125,6 +125,7 @@ def run_app(
     app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
     settings = uvicorn.Config(
         app,
+        interface="asgi3",
         lifespan="on",
         ws="none",
         http=cast("type[asyncio.Protocol]", _make_protocols(guard, config, directory)),
