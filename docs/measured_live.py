@@ -34,7 +34,7 @@ def hostile(data: Path) -> str:
         ]
         for row in read(data, "hostile")
     ]
-    header = ["attack", "memory of the server, MB", "longest answer of /v1/health, s", "answers within 1 s"]
+    header = ["attack", "memory of the server, MB", "longest answer of /v1/health, s", "answered or refused within 1 s"]
     return make_markdown(header, lines)
 
 
