@@ -26,10 +26,16 @@ def describe_fall(row: Row) -> str:
 def hostile(data: Path) -> str:
     """What strangers cost a server."""
     lines = [
-        [row["attack"], format_count(round(row["most_mb"])), f"{row['longest_health_s']:.2f}"]
+        [
+            row["attack"],
+            format_count(round(row["most_mb"])),
+            f"{row['longest_health_s']:.2f}",
+            f"{row['health_within_1_s']} of {row['health_asked']}",
+        ]
         for row in read(data, "hostile")
     ]
-    return make_markdown(["attack", "memory of the server, MB", "longest answer of /v1/health, s"], lines)
+    header = ["attack", "memory of the server, MB", "longest answer of /v1/health, s", "answered or refused within 1 s"]
+    return make_markdown(header, lines)
 
 
 def chaos(data: Path) -> str:

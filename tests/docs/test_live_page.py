@@ -33,6 +33,15 @@ def test_load() -> None:
     assert f"a round of two clients took {found['two_clients']['mean_ms']:.0f} ms" in PAGE
 
 
+def test_load_beside_the_version_before() -> None:
+    found = read("live_ratio")
+    ratio = found["ratio"]
+    assert ratio["median"] >= 1
+    assert f"{ratio['median']:.2f} times as many updates per second of the server's processor" in PAGE
+    spread = f"half of them between {ratio['quarter']:.2f} and {ratio['three_quarters']:.2f}"
+    assert f"(median of {found['turns']} turns; {spread};" in PAGE
+
+
 def test_soak() -> None:
     load = read("soak")["load"]
     assert f"{load['updates']:,} updates were acknowledged in {load['rounds']:,} rounds" in PAGE

@@ -6,19 +6,23 @@ import asyncio
 import os
 import socket
 import ssl
+import sys
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_processes import Server, create_federation, serving
 from raw_connections import connect_narrowly, fill, is_ended, needs_proc, read_answer, said_by
 
-from benchmarks.hostile import HEAD, connect, hold_silent, make_hello, send_garbage, watching
+from benchmarks.hostile import HEAD, connect, hold_silent, make_hello, run_together, send_garbage, watching
 from hushrank.live.server.connections import ConnectionGuard, Excess
 from hushrank.live.server.creation import read_keys
 from hushrank.live.server.process import allow_many_files
-from hushrank.live.server.tls_door import TlsDoor, make_context
+from hushrank.live.server.tls_door import TlsDoor, TlsListener, make_context
+from hushrank.live.server.tls_strangers import TlsStrangers
 from hushrank.live.wire import protocol
 
 MOST_MB = 200.0
@@ -50,7 +54,9 @@ def test_handshakes_that_are_never_finished_cost_little_memory(tmp_path: Path) -
         serving(tmp_path / "f") as server,
         watching(server.process.pid, server.url, tmp_path / "f" / "tls-certificate.pem") as watch,
     ):
-        assert hold_silent(server.url, n_connections=3500, seconds=8, first=make_hello()) > 3500
+        hello = make_hello()
+        made = run_together(lambda: hold_silent(server.url, n_connections=500, seconds=8, first=hello), 8)
+        assert sum(made) > 1000  # of which 256 have a place
         assert watch.most_mb < MOST_MB
         assert watch.n_answers > 0
         assert "'handshakes'" in said_by(server)
@@ -108,6 +114,24 @@ def test_who_says_goodbye_and_does_not_read_is_ended(tmp_path: Path, goodbye: st
             time.sleep(0.5)
 
 
+def listen(directory: Path, guard: ConnectionGuard, doors: set[Any]) -> tuple[TlsListener, socket.socket]:
+    """On a running event loop; nobody gets through the door."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    context = make_context(directory / "tls-certificate.pem", directory / "tls-key.pem")
+    return TlsListener(listener, pytest.fail, guard, context, doors), listener
+
+
+def end_all(doors: set[TlsDoor]) -> None:
+    for door in tuple(doors):
+        door.shutdown()
+
+
+async def pass_turns(n: int = 100) -> None:
+    """Of the event loop, which looks at its sockets in each."""
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
 def test_a_connection_ends_even_if_that_cannot_be_said(tmp_path: Path) -> None:
     create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
 
@@ -115,13 +139,10 @@ def test_a_connection_ends_even_if_that_cannot_be_said(tmp_path: Path) -> None:
         raise BrokenPipeError(event)
 
     async def end() -> bytes:
-        context = make_context(tmp_path / "f" / "tls-certificate.pem", tmp_path / "f" / "tls-key.pem")
         guard, doors = ConnectionGuard(10, 10, 10.0, tell, time.monotonic), set[TlsDoor]()
-        listening = await asyncio.get_running_loop().create_server(
-            lambda: TlsDoor(pytest.fail, guard, context, doors), "127.0.0.1", 0
-        )
-        async with listening:
-            reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        listening, listener = listen(tmp_path / "f", guard, doors)
+        with listener:
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
             while not doors:
                 await asyncio.sleep(0.01)
             with pytest.raises(BrokenPipeError):
@@ -129,9 +150,77 @@ def test_a_connection_ends_even_if_that_cannot_be_said(tmp_path: Path) -> None:
             assert guard.n_open == 0 and not doors
             said = await reader.read()
             writer.close()
+            listening.close()
         return said
 
     assert asyncio.run(end()) == b""
+
+
+def test_while_enough_wait_for_their_handshake_the_others_wait_in_the_system(tmp_path: Path) -> None:
+    """There is no place for a handshake here. Those who wait are let go, and as many more come."""
+    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
+
+    async def come() -> list[int]:
+        guard, doors = ConnectionGuard(999, 0, 60.0, lambda *_, **__: None, time.monotonic), set[TlsDoor]()
+        guard.tls_strangers.most = 0
+        listening, listener = listen(tmp_path / "f", guard, doors)
+        with listener, ExitStack() as held:
+            for _ in range(200):
+                held.enter_context(socket.create_connection(listener.getsockname())).sendall(make_hello())
+            await pass_turns()
+            n_before = guard.n_open
+            end_all(doors)
+            n_between = guard.n_open
+            await pass_turns()
+            n_after = guard.n_open
+            listening.close()
+            end_all(doors)
+            return [n_before, n_between, n_after]
+
+    n_before, n_between, n_after = asyncio.run(come())
+    assert n_before == n_after and 0 < n_before < 100 and n_between == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit of descriptors is a matter of POSIX")
+def test_a_server_that_had_no_descriptor_left_listens_again(tmp_path: Path) -> None:
+    import resource
+
+    create_federation(tmp_path / "f", "--features", 3, "--tls", "127.0.0.1")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def come() -> None:
+        guard, doors = ConnectionGuard(999, 0, 60.0, lambda *_, **__: None, time.monotonic), set[TlsDoor]()
+        listening, listener = listen(tmp_path / "f", guard, doors)
+        with listener, socket.socket() as client:
+            free = os.dup(client.fileno())
+            os.close(free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+            try:
+                client.connect(listener.getsockname())
+                await pass_turns()
+                assert guard.n_open == 0
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            while not guard.n_open:
+                await asyncio.sleep(0.01)
+            listening.close()
+            end_all(doors)
+
+    asyncio.run(come())
+
+
+def test_one_handshake_begins_in_a_turn_of_the_event_loop_in_the_order_they_came() -> None:
+    async def begin() -> list[list[int]]:
+        strangers, begun, seen = TlsStrangers(), list[int](), list[list[int]]()
+        with socket.socket() as unused:
+            for i in range(3):
+                strangers.enter(i, unused, begin=partial(begun.append, i), end=pytest.fail)
+            for _ in range(4):
+                seen.append(list(begun))
+                await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(begin()) == [[], [0], [0, 1], [0, 1, 2]]
 
 
 def test_handshakes_that_never_come_are_counted_and_ended(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ _LEAST_RATE = 16 << 10  # bytes per second at which an answer must be read, beyo
 _SAY_AGAIN_S = 60.0
 MOST_PER_CLIENT = 16  # connections; Why: a client of ours has two, and a new one where a network forgot the old
 STRANGER_KEEP_ALIVE_S = 5  # without a request, for a connection that has not shown a credential
-CONNECTION = "hushrank.connection"  # in an ASGI scope
+CONNECTION, CYCLE = "hushrank.connection", "hushrank.cycle"  # in an ASGI scope: the connection, the request on it
 _NOBODY = object()
 _OF_A_SITE = 8  # times what strangers in one of its networks may have
 _AT_ONCE = 2  # seconds' worth of new connections that strangers at one address may make without a pause
@@ -276,7 +276,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_reading_head:  # a trailer, after the body: they could go on for ever
             raise ValueError("trailers")
-        super().on_header(name, value)
+        HttpToolsProtocol.on_header(self, name, value)  # Why not super(): it would cost more than the rest of this
 
     def on_headers_complete(self) -> None:
         most = self._head_bytes + self._n_fed  # of this head: all that came since the one before
@@ -287,8 +287,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= _MOST_AHEAD:
             self._excess = Excess.ahead
             raise ValueError("ahead")
+        before = [] if self.cycle is None or self.cycle.response_complete else self._asked
         super().on_headers_complete()
-        self._asked = [each for each in (*self._asked, self.cycle) if not each.response_complete]
+        self.scope[CYCLE] = self.cycle  # type: ignore[literal-required]
+        self._asked = [each for each in before if not each.response_complete] if before else []
+        self._asked.append(self.cycle)
 
     def _measure_head(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -338,6 +341,25 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.write(_write_refusal(status, _EXPLAINED.get(excess)))
         self.transport.close()
         self._guard.drop(excess)
+
+
+def read_whole(cycle: RequestResponseCycle) -> bytes | None:
+    """The body of a request, if all of it has come."""
+    return None if cycle.more_body or cycle.disconnected else bytes(cycle.body)
+
+
+async def send_whole(cycle: RequestResponseCycle, answer: bytes) -> None:
+    """An answer, head and body at once, on a connection that goes on. Why: uvicorn's way is two calls of the system."""
+    if cycle.flow.write_paused and not cycle.disconnected:
+        await cycle.flow.drain()
+    if cycle.disconnected:
+        return
+    cycle.response_started = cycle.response_complete = True
+    cycle.transport.write(answer)
+    cycle.message_event.set()
+    if not cycle.keep_alive:  # since a moment ago: the server stops
+        cycle.transport.close()
+    cycle.on_response()
 
 
 def _write_refusal(status: HTTPStatus, detail: str | None) -> bytes:

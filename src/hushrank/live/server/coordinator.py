@@ -34,7 +34,6 @@ from hushrank.live.server.rounds import Rounds, RoundState
 from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.credentials import is_secret
 from hushrank.live.wire.news import Outcome, RoundNews, Standing
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import price_of
@@ -120,8 +119,7 @@ class Coordinator:
 
     def identify(self, credential: str | None, *, or_left: bool = False) -> KnownClient:
         """The client of a credential. All others are refused alike."""
-        is_known = credential is not None and is_secret(credential)
-        client = self._clients.get(store.hash_secret(credential or "")) if is_known else None
+        client = None if credential is None else self._clients.get(store.hash_secret(credential))
         if client is None or (client.has_left and not or_left):
             raise RefusedError(Reason.credential, "no client has this credential: enrol first.")
         self.rounds.see(client.id, self._clock())

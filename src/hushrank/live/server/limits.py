@@ -34,8 +34,10 @@ class RateLimit:
 
     def check(self, who: object, now: float) -> None:
         """Take a token, or refuse and say when one will be there."""
-        tokens, then = self._buckets.get(who, (float(self.burst), now))
-        tokens = min(tokens + (now - then) * self.per_second, float(self.burst))
+        tokens, then = self._buckets.get(who) or (self.burst, now)
+        tokens += (now - then) * self.per_second
+        if tokens > self.burst:  # Why not min: this is asked twice for every request
+            tokens = self.burst
         if tokens < 1:
             wait = math.ceil((1 - tokens) / self.per_second)
             raise RefusedError(Reason.rate, "too many requests: wait.", retry_after_s=wait)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +17,6 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.server import ServerState
 
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
@@ -30,7 +31,7 @@ from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import lock_federation, read_keys
 from hushrank.live.server.events import Tell
 from hushrank.live.server.routes import Application, make_app
-from hushrank.live.server.tls_door import TlsDoor, make_context
+from hushrank.live.server.tls_door import TlsListener, make_context
 from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.terms import guarantee_of
 
@@ -65,6 +66,7 @@ def serve(
             tell_beginning(coordinator, config, listener, tell)
             allow_many_files()
             sys.setswitchinterval(_SWITCH_S)
+            gc.freeze()  # Why: what is there now stays, and need not be looked through again and again
             run_app(app, coordinator, config, directory, listener, tell, behind_proxy=behind_proxy)
         engine.dispose()
         tell("stopped", accepted=coordinator.counters.n_accepted)
@@ -123,9 +125,10 @@ def run_app(
     app.rest.router.lifespan_context = _remember_errors(app.rest.router.lifespan_context, errors)
     settings = uvicorn.Config(
         app,
+        interface="asgi3",
         lifespan="on",
         ws="none",
-        http=cast("type[asyncio.Protocol]", _make_protocols(guard, config, directory)),
+        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, guard=guard)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -134,24 +137,14 @@ def run_app(
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    server = _Server(settings, coordinator, guard, tell)
+    context = None
+    if config.tls_certificate is not None and config.tls_key is not None:
+        context = make_context(directory / config.tls_certificate, directory / config.tls_key)
+    server = _Server(settings, coordinator, guard, tell, context)
     with _heard_once(server):
         server.run(sockets=[listener])
     if errors:
         raise errors[0]
-
-
-def _make_protocols(guard: ConnectionGuard, config: ServerConfig, directory: Path) -> Callable[..., asyncio.Protocol]:
-    """What uvicorn calls for every new connection."""
-    if config.tls_certificate is None or config.tls_key is None:
-        return partial(GuardedProtocol, guard=guard)
-    context = make_context(directory / config.tls_certificate, directory / config.tls_key)
-
-    def make(*, server_state: ServerState, **named: Any) -> TlsDoor:
-        inner = partial(GuardedProtocol, guard=guard, server_state=server_state, **named)
-        return TlsDoor(inner, guard, context, server_state.connections)
-
-    return make
 
 
 def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, behind_proxy: bool) -> ConnectionGuard:
@@ -174,10 +167,34 @@ def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, be
 class _Server(uvicorn.Server):
     """Uvicorn's, which tells the coordinator that it stops, and lets the guard end slow connections."""
 
-    def __init__(self, config: uvicorn.Config, coordinator: Coordinator, guard: ConnectionGuard, tell: Tell) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        coordinator: Coordinator,
+        guard: ConnectionGuard,
+        tell: Tell,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        """context: for connections that are encrypted."""
         super().__init__(config)
-        self._coordinator, self._guard, self._tell = coordinator, guard, tell
+        self._coordinator, self._guard, self._tell, self._context = coordinator, guard, tell, context
         self._is_told = False
+        self._tls_listeners: list[TlsListener] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Uvicorn listens where nothing is encrypted."""
+        await super().startup(sockets if self._context is None else [])
+        if self._context is not None:
+            state = self.server_state
+            named = {"config": self.config, "server_state": state, "app_state": self.lifespan.state}
+            make = partial(GuardedProtocol, guard=self._guard, **named)
+            for each in sockets or ():
+                self._tls_listeners.append(TlsListener(each, make, self._guard, self._context, state.connections))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for each in self._tls_listeners:
+            each.close()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Uvicorn asks every tenth of a second whether to stop."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Hashable
+from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from hushrank.live.server.connections import CONNECTION
+from hushrank.live.server.connections import CONNECTION, CYCLE, read_whole, send_whole
 from hushrank.live.wire.addresses import network_of
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.untrusted import parse_untrusted
 
 JSON = "application/json"
 _PIECE = 64 << 10  # bytes of an answer that are handed over at once
+_STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n" for each in HTTPStatus}
 
 
 def address_of(scope: Scope) -> str | None:
@@ -69,6 +71,9 @@ class Request:
             raise RefusedError(Reason.size, "a body needs a Content-Length.", status=411)
         if not (length.isascii() and length.isdigit()) or len(length) > 18 or int(length) > most:
             raise RefusedError(Reason.size, f"the body must have at most {most} bytes.")
+        cycle = self.scope.get(CYCLE)
+        if cycle is not None and (body := read_whole(cycle)) is not None:
+            return body
         try:
             async with asyncio.timeout(within_s):
                 return await self._read()
@@ -102,23 +107,33 @@ class Request:
 class Response:
     """A status, headers and a body."""
 
-    __slots__ = ("_body", "_headers", "status")
+    __slots__ = ("_body", "_closes", "_head", "status")
 
     def __init__(
         self, content: bytes | dict[str, Any], *, status: int = 200, media_type: str = JSON, **headers: str
     ) -> None:
         """headers: names with underscores for hyphens."""
-        self.status = status
+        self.status, self._closes = status, "connection" in headers
         self._body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self._headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        lines = "".join([f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()])
         if status not in (204, 304):
-            length = str(len(self._body)).encode()
-            self._headers += [(b"content-type", media_type.encode()), (b"content-length", length)]
+            lines += f"content-type: {media_type}\r\ncontent-length: {len(self._body)}\r\n"
         if "cache_control" not in headers:
-            self._headers.append((b"cache-control", b"no-store"))
+            lines += "cache-control: no-store\r\n"
+        self._head = f"{_STATUS_LINES[status]}{lines}\r\n".encode()
 
-    async def send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status, "headers": self._headers})
+    async def send(self, scope: Scope, send: Send) -> None:
+        """At once, if it is short and the connection goes on."""
+        cycle = scope.pop(CYCLE, None)  # Why pop: they hold each other, and would stay until the next collection
+        is_short = len(self._body) <= _PIECE and scope["method"] != "HEAD"
+        if cycle is not None and cycle.keep_alive and is_short and not self._closes:
+            await send_whole(cycle, self._head + self._body)
+        else:
+            await self._send_in_pieces(send)
+
+    async def _send_in_pieces(self, send: Send) -> None:
+        headers = [tuple(line.split(b": ", 1)) for line in self._head.split(b"\r\n")[1:-2]]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         for at in range(_PIECE, len(self._body), _PIECE):  # Why pieces: one who does not read keeps no more in memory
             await send({"type": "http.response.body", "body": self._body[at - _PIECE : at], "more_body": True})
         last = max(len(self._body) - 1, 0) // _PIECE * _PIECE

@@ -30,7 +30,7 @@ from hushrank.live.wire.openapi import describe_api
 from hushrank.live.wire.refusals import Reason, RefusedError
 
 _MOST_JSON = 1024  # bytes of a JSON body
-_WIRE = protocol.WIRE_HEADER.lower().encode()
+_WIRE, _VERSION = protocol.WIRE_HEADER.lower().encode(), str(protocol.WIRE_VERSION)
 _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGHT_HEADER.lower().encode()
 _RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
 _INSTANCE = protocol.INSTANCE_HEADER.lower().encode()
@@ -84,7 +84,7 @@ class Endpoint:
         except RefusedError as refused:
             response = self._routes.refuse(refused)
         self._routes.counters.requests[self._path, response.status] += 1
-        await response.send(send)
+        await response.send(scope, send)
 
 
 class Application:
@@ -97,17 +97,17 @@ class Application:
         self.rest, self._routes = rest, routes
         self._endpoints, self._update = endpoints, endpoints["PUT", protocol.UPDATE]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            return await self.rest(scope, receive, send)
+            return self.rest(scope, receive, send)
         path, method = scope["path"], scope["method"]
         endpoint = self._endpoints.get((method, path))
         if endpoint is None and method == "PUT" and _is_update(path):
             endpoint = self._update
         refused = self._routes.refuse_address(scope, is_known=endpoint is not None)
         if refused is not None:
-            return await refused.send(send)
-        return await (endpoint or self.rest)(scope, receive, send)
+            return refused.send(scope, send)
+        return (endpoint or self.rest)(scope, receive, send)
 
 
 class Routes:
@@ -243,7 +243,7 @@ class Routes:
     # Who asks
 
     def _check_version(self, request: Request) -> None:
-        if request.header(_WIRE) != str(protocol.WIRE_VERSION):
+        if request.header(_WIRE) != _VERSION:
             self._meet_stranger(request)
             raise RefusedError(
                 Reason.version,

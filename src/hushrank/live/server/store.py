@@ -221,18 +221,14 @@ def _as_member(row: Any) -> Member:
     return Member(row.id, row.credential_hash, row.accepted, row.last_round, row.refused, has_left=not is_there)
 
 
-_INSERT_UPDATE = sa.insert(UPDATES)
-_COUNT_UPDATE = (
-    sa.update(CLIENTS)
-    .where(CLIENTS.c.id == sa.bindparam("client"))
-    .values(accepted=CLIENTS.c.accepted + 1, last_round=sa.bindparam("round"))
-)
+_INSERT_UPDATE = f"INSERT INTO {UPDATES.name} ({', '.join(UpdateRow._fields)}) VALUES (?, ?, ?, ?, ?, ?)"
+_COUNT_UPDATE = f"UPDATE {CLIENTS.name} SET accepted = accepted + 1, last_round = ? WHERE id = ?"
 
 
 def insert_updates(connection: sa.Connection, rows: Sequence[UpdateRow]) -> None:
-    """Accepted, and counted for their clients."""
-    connection.execute(_INSERT_UPDATE, [row._asdict() for row in rows])
-    connection.execute(_COUNT_UPDATE, [{"client": row.client, "round": row.round} for row in rows])
+    """Accepted, and counted for their clients. Why SQL: what SQLAlchemy does for each row takes longer than SQLite."""
+    connection.exec_driver_sql(_INSERT_UPDATE, list(rows))
+    connection.exec_driver_sql(_COUNT_UPDATE, [(row.round, row.client) for row in rows])
 
 
 def find_digest(connection: sa.Connection, round: int, phase: str, client: int) -> bytes | None:

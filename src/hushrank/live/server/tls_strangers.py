@@ -2,8 +2,9 @@
 
 A connection takes a place before anything is made for its handshake, and gives it up when it has shown a credential or
 has ended. Where all places are taken, the one whose other side has been silent for longest makes room. While nobody has
-been silent for long enough, as when all clients come at once, newcomers wait; the newest is served first, because in a
-flood it is the one that still listens.
+been silent for long enough, as when all clients come at once, newcomers wait in order. Few handshakes begin in one turn
+of the event loop, because each costs half a millisecond in which nobody else is heard, and few may wait: where they do,
+`TlsListener` takes no more connections.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 _MOST = 256  # Why: with what has made room and is not gone yet, they cost at most 60 MB
 _CHANCE_S = 0.25  # that each has, however many wait; Why: a handshake takes one journey there and back
 _LEAST_CHANCE_S = 0.02  # while nearly nobody uses it, as in a flood
 _LOOK_AGAIN_S = 0.02
+_AT_A_TURN = 1  # handshakes that begin in one turn of the event loop
+_MOST_WAITING = 32  # that have said something; Why: whoever waits here has nobody before him in the system
 _UNREAD_S = 1.0  # after a handshake; Why: who reads no answers is not read of, and could stay for ever
 _REMEMBERED = 256  # of the last who had a place, whether they had to make room
 
@@ -45,13 +49,15 @@ class TlsStrangers:
         self.most = most
         self._places: dict[object, _Place] = {}  # oldest first
         self._waiting: dict[object, tuple[socket.socket, Callable[[], None], Callable[[], None]]] = {}
+        self.on_room: Callable[[], None] | None = None  # called when it is not, or no longer, busy
+        self._is_due = False  # whether `_serve` is called in the next turn
         self._timer: asyncio.TimerHandle | None = None
         self._share_idle = 0.0  # of those who had a place lately, how many had to make room
 
     def enter(self, who: object, handshake: socket.socket, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        """begin: called as soon as there is a place, perhaps at once. end: makes room, and must lead to `leave`."""
+        """begin: called in a later turn, as soon as there is a place. end: makes room, and must lead to `leave`."""
         self._waiting[who] = (handshake, begin, end)
-        self._serve()
+        self._serve_soon()
 
     def hand_over(self, old: object, new: object, end: Callable[[], None]) -> None:
         """The handshake is over, and the connection goes on as another object."""
@@ -62,18 +68,29 @@ class TlsStrangers:
 
     def leave(self, who: object) -> None:
         """Whoever has no place and waits for none may leave, too."""
-        self._waiting.pop(who, None)
-        if self._places.pop(who, None) is not None and self._waiting:
-            self._serve_later(0.0)
+        if self._waiting.pop(who, None) is not None or self._places.pop(who, None) is not None:
+            self._serve_soon()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether so many wait that no more should come."""
+        return len(self._waiting) >= _MOST_WAITING
 
     def _serve(self) -> None:
-        while self._waiting:
+        """The next few, in order."""
+        self._is_due = False
+        for who in tuple(islice(self._waiting, _AT_A_TURN)):
             if len(self._places) >= self.most and not self._make_room():
-                self._serve_later(_LOOK_AGAIN_S)
-                return
-            who, (handshake, begin, end) = self._waiting.popitem()
+                self._look_again()
+                break
+            handshake, begin, end = self._waiting.pop(who)
             self._places[who] = _Place(asyncio.get_running_loop().time(), handshake, end)
             begin()
+        else:
+            if self._waiting:
+                self._serve_soon()
+        if self.on_room is not None and not self.is_busy:
+            self.on_room()
 
     def _make_room(self) -> bool:
         now = asyncio.get_running_loop().time()
@@ -90,13 +107,17 @@ class TlsStrangers:
     def _remember(self, *, is_idle: bool) -> None:
         self._share_idle += (is_idle - self._share_idle) / _REMEMBERED
 
-    def _serve_later(self, seconds: float) -> None:
-        if self._timer is not None and seconds > 0:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._serve_now)
+    def _serve_soon(self) -> None:
+        """In the next turn of the loop."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._serve)
 
-    def _serve_now(self) -> None:
+    def _look_again(self) -> None:
+        """When somebody may have been silent for long enough."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self._look)
+
+    def _look(self) -> None:
         self._timer = None
-        self._serve()
+        self._serve_soon()
