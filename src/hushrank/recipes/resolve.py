@@ -119,7 +119,8 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
 
 def remedy_of(recipe: Recipe) -> Remedy:
     """What is done about clients that differ."""
-    return find_remedy(recipe.remedy, **options_for(recipe, "remedy")).among(recipe.n_clients)
+    remedy = find_remedy(recipe.remedy, **options_for(recipe, "remedy"))
+    return remedy.among(recipe.n_clients, is_noisy=recipe.privacy != "none")
 
 
 def ranker_of(recipe: Recipe, *, n_features: int) -> LinearRanker | MlpRanker:

@@ -57,9 +57,9 @@ class Remedy:
         """Names of the ranker's parameters that each client keeps for itself."""
         return ()
 
-    def among(self, n_clients: int) -> Remedy:
-        """The remedy as it is for so many clients."""
-        del n_clients
+    def among(self, n_clients: int, *, is_noisy: bool) -> Remedy:
+        """The remedy as it is for so many clients; is_noisy: whether noise is added to what they send."""
+        del n_clients, is_noisy
         return self
 
     def n_extra(self, n_params: int) -> int:

@@ -25,6 +25,7 @@ from hushrank.types import Array, NamedArrays
 
 _PULL, _EVIDENCE, _STRENGTH = "pull", "evidence", "strength"  # what clients keep, in part
 _MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers, with the last two
+_OFFERED = 32
 _SETTLE = 10  # rounds in which clients are dealt out among the tastes, before they choose
 _SURE = 4.0  # standard errors at which a taste is believed. Why 4: clients and rounds are many chances to be wrong
 _STEP = 0.1  # of a strength, for one round's agreement
@@ -46,31 +47,40 @@ class Tastes(Remedy):
 
     has_memory: ClassVar[bool] = True
 
-    n_tastes: int = key(
-        32, "tastes: how many are offered; 0: each client its own, of which nothing is sent", check=at_least(0)
+    n_tastes: int | None = key(
+        None,
+        f"tastes: how many are offered; 0: each client its own, of which nothing is sent; default {_OFFERED}, 0 where "
+        "updates are protected by noise",
+        check=at_least(0),
     )
     memory: float = key(2000.0, "tastes: rounds after which a client's pull has faded to a third", check=above_zero)
 
-    def among(self, n_clients: int) -> Remedy:
-        return replace(self, n_tastes=0) if self.n_tastes >= n_clients else self
+    def among(self, n_clients: int, *, is_noisy: bool) -> Remedy:
+        n_tastes = (0 if is_noisy else _OFFERED) if self.n_tastes is None else self.n_tastes
+        return replace(self, n_tastes=0 if n_tastes >= n_clients else n_tastes)
 
     def n_extra(self, n_params: int) -> int:
-        return self.n_tastes * (n_params + 2)
+        return self._n * (n_params + 2)
+
+    @property
+    def _n(self) -> int:
+        """Tastes that are offered."""
+        return self.n_tastes or 0
 
     def first_shared(self, n_params: int) -> dict[str, Array]:
         shared: dict[str, Array] = {_MEAN: np.zeros(n_params, np.float32), _ROUNDS: np.zeros(1, np.float32)}
-        if self.n_tastes:
+        if self._n:
             shared |= {
-                _SUMS: np.zeros((self.n_tastes, n_params + 1), np.float32),
-                _CENTRES: np.zeros((self.n_tastes, n_params), np.float32),
-                _EVIDENCE: np.zeros((self.n_tastes, 2), np.float32),
-                _STRENGTH: np.zeros(self.n_tastes, np.float32),
+                _SUMS: np.zeros((self._n, n_params + 1), np.float32),
+                _CENTRES: np.zeros((self._n, n_params), np.float32),
+                _EVIDENCE: np.zeros((self._n, 2), np.float32),
+                _STRENGTH: np.zeros(self._n, np.float32),
             }
         return shared
 
     def first_own(self, params: Array, n_clients: int) -> dict[str, Array]:
         own: dict[str, Array] = {_PULL: np.zeros((n_clients, len(params)), np.float32)}
-        if not self.n_tastes:
+        if not self._n:
             own |= {_EVIDENCE: np.zeros((n_clients, 2), np.float32), _STRENGTH: np.zeros(n_clients, np.float32)}
         return own
 
@@ -83,10 +93,10 @@ class Tastes(Remedy):
         beyond = (moved - shared[_MEAN]) * (shared[_ROUNDS] > 0)  # Why: everybody's mean is not known in the first
         pull = np.float32(1 - 1 / self.memory) * (own[_PULL] + beyond)
         agreement = agree(xp, beyond, self._find_taste(turn)[0])
-        if not self.n_tastes:
+        if not self._n:
             belief = believe(xp, Belief(own[_EVIDENCE], own[_STRENGTH]), agreement, agreement != 0)
             return moved, {_PULL: pull, **belief._asdict()}
-        is_mine = (self._choose(turn)[:, None] == xp.arange(self.n_tastes)).astype(np.float32)
+        is_mine = (self._choose(turn)[:, None] == xp.arange(self._n)).astype(np.float32)
         told = xp.concatenate([pull, agreement[:, None], xp.ones_like(agreement)[:, None]], axis=1)
         extra = np.float32(_SCALE) * (is_mine[:, :, None] * told[:, None, :]).reshape(len(turn.ids), -1)
         return xp.concatenate([moved, extra], axis=1), {_PULL: pull}
@@ -94,9 +104,9 @@ class Tastes(Remedy):
     def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
         xp, n_params = mean.xp, len(shared[_MEAN])
         known = {_MEAN: mean.numbers[:n_params], _ROUNDS: shared[_ROUNDS] + 1}
-        if not self.n_tastes:
+        if not self._n:
             return known
-        told = mean.numbers[n_params:].reshape(self.n_tastes, n_params + 2) / np.float32(_SCALE)
+        told = mean.numbers[n_params:].reshape(self._n, n_params + 2) / np.float32(_SCALE)
         pulls, agreements, shares = told[:, :n_params], told[:, -2], told[:, -1]
         fresh = xp.where(shared[_ROUNDS] > 0, np.float32(_SMOOTH), np.float32(1))
         sums = (1 - fresh) * shared[_SUMS] + fresh * xp.concatenate([pulls, shares[:, None]], axis=1)
@@ -110,12 +120,12 @@ class Tastes(Remedy):
         """[n] the taste nearest to each client's pull; in the first rounds as they are dealt out."""
         centres = turn.shared[_CENTRES]
         nearness = turn.own[_PULL] @ centres.T - np.float32(0.5) * (centres * centres).sum(axis=1)
-        dealt = turn.ids.astype(np.int32) % self.n_tastes
+        dealt = turn.ids.astype(np.int32) % self._n
         return turn.xp.where(turn.shared[_ROUNDS] < _SETTLE, dealt, turn.xp.argmax(nearness, axis=1))
 
     def _find_taste(self, turn: Turn) -> tuple[Any, Any]:
         """[n, p] each client's taste, and [n] how strongly it is followed."""
-        if not self.n_tastes:
+        if not self._n:
             return turn.own[_PULL], turn.own[_STRENGTH]
         chosen = self._choose(turn)
         return turn.shared[_CENTRES][chosen], turn.shared[_STRENGTH][chosen]
