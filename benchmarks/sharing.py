@@ -21,7 +21,7 @@ import numpy as np
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.files import write_json
-from hushrank.leaks.closeness import measure_closeness
+from hushrank.leaks.closeness import measure_closeness, measure_sums
 from hushrank.metrics.significance import bonferroni, paired_t_test
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve
@@ -121,6 +121,7 @@ def common_sets(setting: Setting) -> list[tuple[int, int, QuerySet]]:
 def measure_leaks(real: Setting, synthetic: Setting, many: Setting) -> dict[str, Any]:
     """Of real queries all is known; of synthetic ones, what an observer of distances makes of them."""
     known: list[list[float]] = []
+    sums: list[list[float]] = []
     rows: dict[str, list[Any]] = {
         "data-sharing": [],
         "synthetic-sharing": [],
@@ -131,6 +132,7 @@ def measure_leaks(real: Setting, synthetic: Setting, many: Setting) -> dict[str,
     sets = zip(*map(common_sets, (real, synthetic, many)), strict=True)
     for (fold, _, shared), (*_, made_up), (*_, more) in sets:
         train, test = real.dataset.folds[fold].train, real.dataset.folds[fold].test
+        sums.append(read_sums(real, fold))
         known.append(share_known(shared, train, top + 1))
         rows["data-sharing"].append(measure_closeness(shared.features, train.features, test.features))
         rows["synthetic-sharing"].append(measure_closeness(made_up.features, train.features, test.features))
@@ -140,10 +142,21 @@ def measure_leaks(real: Setting, synthetic: Setting, many: Setting) -> dict[str,
     return {
         "known_share_by_client": np.round(np.mean(known, axis=0), 4).tolist(),
         "numbers_sent": sum_documents(real.dataset.folds[0].train, top + 1).n_numbers,
+        "auc_of_sums_by_client": np.round(np.mean(sums, axis=0), 4).tolist(),
+        "documents_by_client": np.bincount(real.dataset.folds[0].train.grades).tolist(),
         "documents": round(float(np.mean([shared.n_documents for *_, shared in common_sets(real)]))),
         "synthetic_documents": round(float(np.mean([each.n_documents for *_, each in common_sets(synthetic)]))),
         "observer": {name: summarise(each) for name, each in rows.items()},
     }
+
+
+def read_sums(setting: Setting, fold: int) -> list[float]:
+    """[n_grades] what the server learns from each client's own sums; validation documents are its reference."""
+    chosen, splits = setting.dataset.folds[fold], ("train", "vali", "test")
+    return [
+        measure_sums(*(getattr(chosen, split).features[getattr(chosen, split).grades == grade] for split in splits))
+        for grade in range(setting.dataset.n_grades)
+    ]
 
 
 def share_known(shared: QuerySet, train: QuerySet, n_grades: int) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hushrank.leaks.closeness import compare_distances, find_distances, measure_closeness
+from hushrank.leaks.closeness import compare_distances, find_distances, measure_closeness, measure_sums
 
 
 def test_the_area_by_hand() -> None:
@@ -40,3 +40,12 @@ def test_a_tenth_of_the_members_copied_is_found() -> None:
 def test_a_feature_that_never_differs_does_not_count() -> None:
     members, outsiders = np.array([[0.0, 7.0], [1.0, 7.0]]), np.array([[0.5, 7.0]])
     assert np.isfinite(measure_closeness(np.array([[0.0, 7.0]]), members, outsiders)["auc"])
+
+
+def test_sums_of_few_documents_betray_them_and_of_many_do_not() -> None:
+    """With d features and n members, these lie sqrt(d / n) deviations nearer to their own mean than others do."""
+    generator = np.random.default_rng(6)
+    reference, outsiders = (generator.normal(size=(20_000, 20)) for _ in range(2))
+    few, many = (generator.normal(size=(n, 20)) for n in (100, 20_000))
+    assert measure_sums(few, reference, outsiders) > 0.58  # Phi(sqrt(.2 / 2)) = .62, standard error .03
+    assert abs(measure_sums(many, reference, outsiders) - 0.5) < 0.03  # Phi(sqrt(.002 / 2)) = .51

@@ -11,6 +11,7 @@ import pytest
 from tiny_settings import run_plainly
 
 from hushrank.engine import train
+from hushrank.engine.estimate import count_planned
 from hushrank.engine.inputs import cell_key, initial_params
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
@@ -181,6 +182,11 @@ def test_a_warm_up_searches_as_often_as_it_says_with_draws_of_its_own() -> None:
     setting = made()
     assert setting.warm_up is not None
     assert not np.array_equal(cell_key(setting, Cell(0, 0, 0)), cell_key(setting.warm_up, Cell(0, 0, 0)))
+
+
+def test_the_searches_of_warm_ups_are_planned_for() -> None:
+    alone, warm = (made(warm_up=n, repeats=2) for n in (0, 60))
+    assert count_planned(warm) - count_planned(alone) == 2 * 60  # a user, a fold, two repeats
 
 
 def test_a_warm_up_begins_where_the_training_would() -> None:

@@ -31,6 +31,16 @@ def measure_closeness(made_up: Array, members: Array, outsiders: Array) -> Json:
     }
 
 
+def measure_sums(members: Array, reference: Array, outsiders: Array) -> float:
+    """The area for an observer of sums: how far a document lies towards the members' mean, seen from others' mean.
+
+    The observer has mean and covariance of the members, and other documents of the same kind for reference.
+    """
+    mean, other = members.mean(axis=0, dtype=np.float64), reference.mean(axis=0, dtype=np.float64)
+    direction = np.linalg.pinv(np.cov(members, rowvar=False), hermitian=True) @ (mean - other)
+    return compare_distances(-(members @ direction), -(outsiders @ direction))
+
+
 def find_distances(documents: Array, others: Array) -> Array:
     """[n] squared distance of each document from the nearest of the others."""
     lengths = np.sum(others * others, axis=1)
@@ -38,7 +48,7 @@ def find_distances(documents: Array, others: Array) -> Array:
     for first in range(0, len(documents), _ROWS):
         rows = documents[first : first + _ROWS]
         nearest = np.argmin(lengths - 2 * rows @ others.T, axis=1)
-        found.append(np.sum((rows - others[nearest]) ** 2, axis=1))  # Why again: so that equal ones are exactly 0 apart
+        found.append(np.sum((rows - others[nearest]) ** 2, axis=1))  # Why again: equal ones are then 0 apart
     return np.concatenate(found)
 
 
