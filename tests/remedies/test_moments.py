@@ -63,12 +63,12 @@ def made_up_truth(n_queries: int, length: int) -> QuerySet:
 
 
 def test_the_model_finds_means_and_both_covariances() -> None:
-    """2,000 queries of ten: standard errors of at most .02."""
-    model = fit_model(sum_documents(made_up_truth(2000, 10), 2), 2000)
+    """2,000 lists of four: standard errors of at most .02, where documents within a list would add .1 to queries."""
+    model = fit_model(sum_documents(made_up_truth(2000, 4), 2), 2000)
     np.testing.assert_allclose(model.means, MEANS, atol=0.08)
-    np.testing.assert_allclose(model.query_root @ model.query_root, QUERY, atol=0.08)
+    np.testing.assert_allclose(model.query_root @ model.query_root, QUERY, atol=0.06)
     np.testing.assert_allclose(model.document_roots @ model.document_roots, DOCUMENT, atol=0.03)
-    assert model.present.tolist() == [1, 1] and np.allclose(np.exp(model.count), 5) and not model.is_bounded
+    assert model.present.tolist() == [1, 1] and np.allclose(np.exp(model.count), 2) and not model.is_bounded
 
 
 def test_drawn_queries_have_the_moments_that_they_were_drawn_from() -> None:
