@@ -18,8 +18,6 @@ from hushrank.remedies.remedy import Remedy, Shared
 from hushrank.streams import draw_uniform
 from hushrank.types import Array, QuerySet
 
-_OF = "data-sharing, synthetic-sharing"
-
 
 @dataclass(frozen=True)
 class DataSharing(Remedy):
@@ -28,11 +26,11 @@ class DataSharing(Remedy):
     Clients that judge the same documents by different intents get the union of the intents for the queries of G.
     """
 
-    shared_share: float = key(0.1, f"{_OF}: the global set, as a share of the training queries", check=check_share)
-    alpha: float = key(1.0, f"{_OF}: share of the global set that every client gets", check=check_share)
+    shared_share: float = key(0.1, "the global set, as a share of the training queries", check=check_share)
+    alpha: float = key(1.0, "share of the global set that every client gets", check=check_share)
     warm_up: int = key(
         1000,
-        f"{_OF}: searches of central PDGD on the global set, whose ranker is the first; 0: none",
+        "searches of central PDGD on the global set, whose ranker is the first; 0: none",
         check=at_least(0),
     )
 

@@ -23,7 +23,7 @@ class SyntheticSharing(DataSharing):
     """Where clients judge the same documents by different intents, a grade is that of a client drawn at random."""
 
     synthetic_queries: int | None = key(
-        None, "synthetic-sharing: queries of the global set; default: as many as data-sharing has", check=at_least(1)
+        None, "queries of the global set; default: as many as data-sharing has", check=at_least(1)
     )
 
     @property
