@@ -33,6 +33,7 @@ DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
 MEASURED = (
     "audit.md",
+    "data.md",
     "findings.md",
     "live.md",
     "private_training.md",

@@ -17,6 +17,7 @@ import measured_live
 import measured_noise
 import measured_private
 import measured_published
+import measured_sharing
 import measured_sum
 from tables import DATA, USERS, Row, Tables, make_markdown, read, show_spread
 
@@ -287,4 +288,5 @@ TABLES: Tables = {
     **measured_leaks.TABLES,
     **measured_sum.TABLES,
     **measured_audit.TABLES,
+    **measured_sharing.TABLES,
 }

@@ -52,6 +52,8 @@ class Purpose(IntEnum):
     MASK = 16  # the secrets of a client in a simulated secure sum
     PARTITION = 17  # how documents, labels and queries are divided among clients that differ
     REGROUP = 18  # whose behaviour a client takes in a round, where that is drawn anew
+    SHARE = 19  # which queries everybody gets, or what is made up in their place
+    WARM_UP = 20  # all that a training draws which comes before the first round
 
 
 @dataclass(frozen=True, slots=True)

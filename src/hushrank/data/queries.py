@@ -1,4 +1,4 @@
-"""Pieces of a query set: a run of its queries, several sets end to end, the same rows with more features."""
+"""Pieces of a query set: a run of its queries, some of them, several sets as one, the same rows with more features."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from hushrank.types import QuerySet
+from hushrank.types import Array, QuerySet
 
 
 def slice_queries(queries: QuerySet, first: int, stop: int) -> QuerySet:
@@ -16,6 +16,15 @@ def slice_queries(queries: QuerySet, first: int, stop: int) -> QuerySet:
     intents = None if queries.intents is None else queries.intents[:, rows]
     starts, ids = queries.starts[first : stop + 1] - queries.starts[first], queries.query_ids[first:stop]
     return QuerySet(queries.features[rows], queries.grades[rows], starts, ids, document_ids, intents)
+
+
+def take_queries(queries: QuerySet, chosen: Array) -> QuerySet:
+    """The chosen queries, in that order; without document ids and intents."""
+    lengths = queries.lengths[chosen]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.arange(starts[-1]) + np.repeat(queries.starts[:-1][chosen] - starts[:-1], lengths)
+    ids = tuple(queries.query_ids[query] for query in np.asarray(chosen).tolist())
+    return QuerySet(queries.features[rows], queries.grades[rows], starts, ids)
 
 
 def join_queries(parts: list[QuerySet]) -> QuerySet:

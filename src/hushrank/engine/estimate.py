@@ -17,11 +17,12 @@ _MOST_SEARCHES = 8  # Why: of one client; a central one has thousands, which wou
 
 
 def count_planned(setting: Setting) -> int:
-    """Searches of all trainings together; with sampled cohorts on average."""
+    """Searches of all trainings and warm-ups together; with sampled cohorts on average."""
     population = setting.method.population
     each = sum(population.interactions) / len(population.interactions)
     n_cells = len(setting.users) * len(setting.dataset.folds) * setting.repeats
-    return round(n_cells * setting.rounds * population.cohort_size * each)
+    before = 0 if setting.warm_up is None else count_planned(setting.warm_up)
+    return before + round(n_cells * setting.rounds * population.cohort_size * each)
 
 
 def estimate_plain_seconds(setting: Setting) -> float | None:

@@ -167,14 +167,22 @@ def _widened(table: Array, n_grades: int) -> Array:
 
 def cell_key(setting: Setting, cell: Cell) -> Array:
     """[2] The user is not in it: different people meet the same queries and draws, which pairs the comparison."""
+    key = run_key(setting, cell)
+    return key if setting.purpose is None else stream(key, setting.purpose)
+
+
+def run_key(setting: Setting, cell: Cell) -> Array:
+    """[2] the same for a training and its warm-up."""
     return stream(seed_key(setting.seed), cell.repeat, setting.dataset.folds[cell.fold].number)
 
 
 def initial_params(setting: Setting, cell: Cell) -> Array:
     """[p] the ranker that everybody starts with."""
+    if setting.starts is not None:
+        return np.asarray(setting.starts[cell.user, cell.fold, cell.repeat], np.float32)
     if setting.start is not None:
         return np.asarray(setting.start, np.float32)
-    normals = draw_normal(stream(cell_key(setting, cell), Purpose.INITIAL), setting.method.n_params)
+    normals = draw_normal(stream(run_key(setting, cell), Purpose.INITIAL), setting.method.n_params)
     return setting.method.ranker.initial(normals).astype(np.float32)
 
 

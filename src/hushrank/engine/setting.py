@@ -21,7 +21,8 @@ from hushrank.privacy.sum_format import SumFormat
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.remedies.remedy import Remedy
-from hushrank.types import Attack, Dataset, User
+from hushrank.streams import Purpose
+from hushrank.types import Array, Attack, Dataset, User
 
 FUSED: dict[str, tuple[type, ...]] = {
     UpdateExchange.name: (LinearRanker,),
@@ -135,6 +136,9 @@ class Setting:
     start: tuple[float, ...] | None = None  # [n_params] the first ranker of every cell; None: the ranker's own
     # Of each fold's clients, or of each fold's in each repeat, fold by fold; None: all are alike.
     groups: tuple[tuple[Group, ...], ...] | None = None
+    starts: Array | None = None  # [n_users, n_folds, repeats, n_params] the first ranker of each cell, before `start`
+    warm_up: Setting | None = None  # what is trained before: its last rankers are the first ones here
+    purpose: Purpose | None = None  # what all draws are for; None: for the run itself
 
     def __post_init__(self) -> None:
         check_setting(self)

@@ -16,7 +16,7 @@ from hushrank.engine.batch import OFFLINE, VALI, SimulationBatch, mean_params, p
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.choice import EngineChoice, choose_engine
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
-from hushrank.engine.inputs import Advance
+from hushrank.engine.inputs import Advance, initial_params
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.task import Task
@@ -65,6 +65,7 @@ class CellResult:
     shown: NamedArrays  # [rounds] what each round showed, by name: online nDCG, searches, evidence, groups
     looks: NamedArrays  # [n_looks] what was measured on test and validation queries, by name
     scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
+    first: Array | None = None  # [n_params] the first ranker; None: there was none
 
     @property
     def online(self) -> Array:
@@ -116,6 +117,7 @@ def prepare(setting: Setting, options: Options) -> Preparation:
 def simulate(setting: Setting, options: Options | None = None) -> tuple[list[CellResult], str]:
     """Train every cell of the setting; the results, and the device that computed them."""
     options = options or Options()
+    setting = warm_up(setting, options)
     prepared = prepare(setting, options)
     progress = run_batches(setting, prepared, options)
     results = [
@@ -124,6 +126,19 @@ def simulate(setting: Setting, options: Options | None = None) -> tuple[list[Cel
         for column, cell in enumerate(plan.cells)
     ]
     return results, describe_platform(prepared.platform)
+
+
+def warm_up(setting: Setting, options: Options) -> Setting:
+    """The setting whose trainings begin with the rankers that its warm-up has trained."""
+    if setting.warm_up is None:
+        return setting
+    place = None if options.checkpoints is None else options.checkpoints / "warm-up"
+    if place is not None:
+        place.mkdir(exist_ok=True)
+    results, _ = simulate(setting.warm_up, replace(options, checkpoints=place, report=lambda _: None))
+    cells = (len(setting.users), len(setting.dataset.folds), setting.repeats)
+    starts = np.stack([result.params for result in results]).reshape(*cells, -1)
+    return replace(setting, starts=starts, warm_up=None)
 
 
 def run_batches(setting: Setting, prepared: Preparation, options: Options) -> list[Progress]:
@@ -252,4 +267,5 @@ def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> 
         params=mean_params(setting, progress.state, column, None),
         shown={name: array[:, column] for name, array in progress.shown.items()},
         looks=looks,
+        first=initial_params(setting, cell),
     )

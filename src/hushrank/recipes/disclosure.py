@@ -24,7 +24,9 @@ def who_learns(recipe: Recipe, method: Method) -> Disclosure:
         )
     said = method.exchange.disclose(exposure_of(recipe, method.population, n_params=method.n_params))
     own = ("a client", "Its own searches and clicks, which never leave it, and the ranker of every round.")
-    return Disclosure(said.promise, (own, *said.lines, ("this run", _describe_run(recipe))))
+    warning = method.remedy.warning
+    promise = said.promise if warning is None else f"{warning} Of everything else: {said.promise}"
+    return Disclosure(promise, (own, *said.lines, ("this run", _describe_run(recipe))))
 
 
 def _describe_run(recipe: Recipe) -> str:

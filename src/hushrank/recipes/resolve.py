@@ -26,6 +26,7 @@ from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import clients_of, partition_of
 from hushrank.recipes.recipe import Recipe, check_recipe
+from hushrank.recipes.sharing import share_data
 from hushrank.remedies.named import find_remedy
 from hushrank.remedies.remedy import Remedy
 from hushrank.types import Array, Dataset, User
@@ -54,7 +55,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         first: tuple[float, ...] | None = read_start(start, method)
     else:
         first = (0.0,) * method.n_params if method.exchange.starts_at_zero else None
-    return Setting(
+    setting = Setting(
         dataset=dataset,
         users=resolve_users(recipe, n_grades=dataset.n_grades),
         method=replace(method, population=divided.population),
@@ -66,6 +67,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         start=first,
         groups=divided.groups,
     )
+    return share_data(setting)
 
 
 def resolve_users(recipe: Recipe, *, n_grades: int) -> tuple[tuple[str, User], ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.remedies.control_variates import ControlVariates
+from hushrank.remedies.data_sharing import DataSharing
 from hushrank.remedies.interpolation import Interpolation
 from hushrank.remedies.personal_layers import FedPer
 from hushrank.remedies.prox import FedProx
 from hushrank.remedies.remedy import Remedy
+from hushrank.remedies.synthetic_sharing import SyntheticSharing
 from hushrank.remedies.tastes import Tastes
 
 NONE = "none"
@@ -19,6 +21,8 @@ REMEDIES: dict[str, type[Remedy]] = {
     "control-variates": ControlVariates,
     "interpolation": Interpolation,
     "tastes": Tastes,
+    "data-sharing": DataSharing,
+    "synthetic-sharing": SyntheticSharing,
 }  # `register_remedy` adds to it
 
 

@@ -6,10 +6,11 @@ module), so that the plain round and the engines run the same lines. Shapes: n c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, NamedArrays, QuerySet
 
 
 class Turn(NamedTuple):
@@ -40,6 +41,14 @@ class MeanMessage(NamedTuple):
     n_cohort: int  # of a round
 
 
+class Shared(NamedTuple):
+    """What a remedy makes of the training data of one fold and repeat."""
+
+    common: QuerySet  # the queries that the server has, for a warm-up
+    parts: tuple[QuerySet, ...]  # what each group of clients searches for from now on
+    n_searches: int  # of the warm-up: central training on `common`, whose ranker is the first one; 0: none
+
+
 @dataclass(frozen=True)  # Why no slots: remedies add class variables and fields
 class Remedy:
     """Federated averaging: what others differ from."""
@@ -56,6 +65,16 @@ class Remedy:
     def layers(self) -> tuple[str, ...]:
         """Names of the ranker's parameters that each client keeps for itself."""
         return ()
+
+    @property
+    def warning(self) -> str | None:
+        """What clients give away beside their messages, in sentences; None: nothing."""
+        return None
+
+    def share(self, train: QuerySet, parts: Sequence[QuerySet], *, key: Array) -> Shared | None:
+        """Before the first round; train: all queries, parts: each group's. None: nothing is shared."""
+        del train, parts, key
+        return None
 
     def among(self, n_clients: int, *, is_noisy: bool) -> Remedy:
         """The remedy as it is for so many clients; is_noisy: whether noise is added to what they send."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.engine.estimate import count_planned, estimate_plain_seconds
-from hushrank.engine.inputs import initial_params
-from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.federation.exchange import UpdateExchange
@@ -47,7 +45,7 @@ def review_results(setting: Setting, results: list[CellResult]) -> list[Notice]:
     """What the trainings have come to."""
     users = dict.fromkeys(result.user for result in results)
     curves = {user: np.array([result.vali for result in results if result.user == user]) for user in users}
-    has_moved = [bool(np.any(result.params != first_params(setting, result))) for result in results]
+    has_moved = [result.first is None or bool(np.any(result.params != result.first)) for result in results]
     quality = [not (result.test[0] == result.test[-1] and result.vali[0] == result.vali[-1]) for result in results]
     return [*review_scores(setting, results), *notice_unmoved(has_moved, quality), *notice_fall(curves)]
 
@@ -63,12 +61,6 @@ def review_scores(setting: Setting, results: list[CellResult]) -> list[Notice]:
         shares.append(share_of_fixed_lists(queries, scores))
         largest = max(largest, float(np.abs(scores).max()))
     return notice_scores(shares, largest)
-
-
-def first_params(setting: Setting, result: CellResult) -> np.ndarray:
-    """[n_params] with which a training began."""
-    users = [name for name, _ in setting.users]
-    return initial_params(setting, Cell(users.index(result.user), find_fold(setting, result), result.repeat))
 
 
 def find_fold(setting: Setting, result: CellResult) -> int:
