@@ -61,4 +61,4 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
 
 def explain_guarantee(recipe: Recipe, method: Method) -> dict[str, Any] | None:
     """What a whole training guarantees, as JSON with a sentence; None where nothing is done to a client's update."""
-    return method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_params))
+    return method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_sent))

@@ -15,7 +15,8 @@ which never leaves the device, and a message is the update alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from types import ModuleType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,8 +37,8 @@ _TINY = 1e-20
 class Belief(NamedTuple):
     """How strongly tastes [m] are followed."""
 
-    evidence: Any  # [m, 2] while not believed: the sum of agreements, and of their squares
-    strength: Any  # [m] 0: not believed
+    evidence: Array  # [m, 2] while not believed: the sum of agreements, and of their squares
+    strength: Array  # [m] 0: not believed
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,15 @@ class Tastes(Remedy):
         32, "tastes: how many are offered; 0: each client its own, of which nothing is sent", check=at_least(0)
     )
     memory: float = key(2000.0, "tastes: rounds after which a client's pull has faded to a third", check=above_zero)
+
+    @property
+    def tells(self) -> str | None:
+        if not self.n_tastes:
+            return None
+        return (
+            "which taste the client has, where all its rounds so far have pulled it beyond everybody, and how well "
+            "this round agrees with that"
+        )
 
     def among(self, n_clients: int) -> Remedy:
         return replace(self, n_tastes=0) if self.n_tastes >= n_clients else self
@@ -78,7 +88,7 @@ class Tastes(Remedy):
         taste, strength = self._find_taste(turn)
         return Begun(turn.params + strength[:, None] * taste)
 
-    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Array) -> tuple[Array, dict[str, Array]]:
         xp, shared, own = turn.xp, turn.shared, turn.own
         beyond = (moved - shared[_MEAN]) * (shared[_ROUNDS] > 0)  # Why: everybody's mean is not known in the first
         pull = np.float32(1 - 1 / self.memory) * (own[_PULL] + beyond)
@@ -91,7 +101,7 @@ class Tastes(Remedy):
         extra = np.float32(_SCALE) * (is_mine[:, :, None] * told[:, None, :]).reshape(len(turn.ids), -1)
         return xp.concatenate([moved, extra], axis=1), {_PULL: pull}
 
-    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Array]:
         xp, n_params = mean.xp, len(shared[_MEAN])
         known = {_MEAN: mean.numbers[:n_params], _ROUNDS: shared[_ROUNDS] + 1}
         if not self.n_tastes:
@@ -106,14 +116,14 @@ class Tastes(Remedy):
         belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least)
         return known | {_SUMS: sums, _CENTRES: find_centres(xp, sums, least), **belief._asdict()}
 
-    def _choose(self, turn: Turn) -> Any:
+    def _choose(self, turn: Turn) -> Array:
         """[n] the taste nearest to each client's pull; in the first rounds as they are dealt out."""
         centres = turn.shared[_CENTRES]
         nearness = turn.own[_PULL] @ centres.T - np.float32(0.5) * (centres * centres).sum(axis=1)
         dealt = turn.ids.astype(np.int32) % self.n_tastes
         return turn.xp.where(turn.shared[_ROUNDS] < _SETTLE, dealt, turn.xp.argmax(nearness, axis=1))
 
-    def _find_taste(self, turn: Turn) -> tuple[Any, Any]:
+    def _find_taste(self, turn: Turn) -> tuple[Array, Array]:
         """[n, p] each client's taste, and [n] how strongly it is followed."""
         if not self.n_tastes:
             return turn.own[_PULL], turn.own[_STRENGTH]
@@ -121,7 +131,7 @@ class Tastes(Remedy):
         return turn.shared[_CENTRES][chosen], turn.shared[_STRENGTH][chosen]
 
 
-def find_centres(xp: Any, sums: Any, least: Any) -> Any:
+def find_centres(xp: ModuleType, sums: Array, least: np.float32) -> Array:
     """[m, p] the mean pull at each taste, beyond that of everybody; 0, the shared ranker, where nobody is. sums
     [m, p + 1] end with the share of the clients."""
     shares = xp.where(sums[:, -1:] > least, sums[:, -1:], np.float32(0))
@@ -130,13 +140,13 @@ def find_centres(xp: Any, sums: Any, least: Any) -> Any:
     return xp.where(shares > 0, means - everybody, np.float32(0))
 
 
-def agree(xp: Any, beyond: Any, taste: Any) -> Any:
+def agree(xp: ModuleType, beyond: Array, taste: Array) -> Array:
     """[n] cosine of what a round taught a client beyond everybody, and its taste until then."""
     lengths = xp.sqrt((beyond * beyond).sum(axis=1) * (taste * taste).sum(axis=1))
     return (beyond * taste).sum(axis=1) / xp.maximum(lengths, _TINY)
 
 
-def believe(xp: Any, belief: Belief, agreement: Any, is_heard: Any) -> Belief:
+def believe(xp: ModuleType, belief: Belief, agreement: Array, is_heard: Array) -> Belief:
     """The strengths after one more round's agreement [m], which has mean 0 where there is no taste."""
     is_open = belief.strength > 0
     fresh = xp.stack([agreement, agreement * agreement], axis=1)
