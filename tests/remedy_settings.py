@@ -51,10 +51,12 @@ def results(setting: Setting, engine: str, **options: Any) -> list[CellResult]:
     return simulate(setting, Options(engine=engine, **options))[0]
 
 
-def follow(setting: Setting, n_rounds: int) -> tuple[Federation, list[NamedArrays], list[Array]]:
+def follow(
+    setting: Setting, n_rounds: int, *, federation: Federation | None = None
+) -> tuple[Federation, list[NamedArrays], list[Array]]:
     """The plain rounds of the first cell: what is remembered, and the parameters, after each; before the first too."""
     cell = Cell(0, 0, 0)
-    federation, params = make_federation(setting, cell), initial_params(setting, cell)
+    federation, params = federation or make_federation(setting, cell), initial_params(setting, cell)
     states: list[NamedArrays] = [initial_memory(setting, params)]
     rankers = [params]
     for round in range(1, n_rounds + 1):
