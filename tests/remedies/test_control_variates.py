@@ -13,12 +13,12 @@ from hushrank.remedies.remedy import MeanMessage, Turn
 def test_two_clients_of_one_round_worked_by_hand() -> None:
     """Client 0 took 2 steps, client 1 took 1, at rate 0.5; the server's variate is 1, theirs are 3 and 0."""
     remedy = ControlVariates()
-    shared, own = {"variate": np.float32([1])}, {"variate": np.float32([[3], [0]])}
-    turn = Turn(np, np.float32([10]), shared, own, np.arange(2), np.array([2, 1]), 0.5)
+    shared, own = {"variate": np.array([1], np.float32)}, {"variate": np.array([[3], [0]], np.float32)}
+    turn = Turn(np, np.array([10], np.float32), shared, own, np.arange(2), np.array([2, 1]), 0.5)
     begun = remedy.begin(turn)
     assert begun.starts.tolist() == [[10], [10]]
     assert begun.shifts is not None and begun.shifts.tolist() == [[1 - 3], [1 - 0]]
-    sent, kept = remedy.finish(turn, np.float32([[4], [3]]))
+    sent, kept = remedy.finish(turn, np.array([[4], [3]], np.float32))
     # c_i - c + moved / (K eta): 3 - 1 + 4 / (2 * .5) = 6 and 0 - 1 + 3 / (1 * .5) = 5
     assert kept["variate"].tolist() == [[6], [5]]
     assert sent.tolist() == [[4, 6 - 3], [3, 5 - 0]]

@@ -11,13 +11,13 @@ from tiny_settings import N_FEATURES
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
-from hushrank.federation.cohort import Population
+from hushrank.engine.setting import Setting
+from hushrank.federation.cohort import Population, find_groups
 from hushrank.federation.personal import own_rankers, personal_places, study_personally
-from hushrank.federation.round import Federation
 from hushrank.federation.state import OWN_PARAMETERS
 from hushrank.remedies.personal_layers import FedPer
 from hushrank.remedies.remedy import Remedy
-from hushrank.types import Client, DenseUpdate, PrivateUpdate
+from hushrank.types import Array, Client, DenseUpdate, PrivateUpdate
 
 LAYERS = FedPer(personal=("output/weights", "hidden/bias"))
 FOUR = Population(4, (2,))
@@ -71,18 +71,14 @@ def test_a_ranker_that_is_personal_as_a_whole_is_local_learning() -> None:
     found = own_rankers(setting.method.remedy, setting.method.ranker, states[-1], np.zeros(N_FEATURES, np.float32), 4)
     alone = change_method(setting, remedy=Remedy(), ranker=replace(setting.method.ranker, personal=()))
     for client in range(4):
-        np.testing.assert_allclose(found[client], learn_alone(make_federation(alone, Cell(0, 0, 0)), alone, client))
+        np.testing.assert_allclose(found[client], learn_alone(alone, client))
 
 
-def learn_alone(federation: Federation, setting: object, client: int) -> object:
-    """[n_params] of one client who never hears from others."""
-    from hushrank.engine.setting import Setting
-    from hushrank.federation.cohort import find_groups
-
-    assert isinstance(setting, Setting)
-    group = int(find_groups(setting.method.population, np.array([client]))[0])
-    who, params = Client(client, 2, group), np.zeros(N_FEATURES, np.float32)
+def learn_alone(setting: Setting, client: int) -> Array:
+    """[n_params] of one client who never hears from others, after five rounds."""
+    federation, key = make_federation(setting, Cell(0, 0, 0)), cell_key(setting, Cell(0, 0, 0))
+    who = Client(client, 2, int(find_groups(setting.method.population, np.array([client]))[0]))
+    params: Array = np.zeros(N_FEATURES, np.float32)
     for round in range(1, 6):
-        update, _ = federation.study(federation, params, who, key=cell_key(setting, Cell(0, 0, 0)), round=round)
-        params = params + update.delta
+        params = params + federation.study(federation, params, who, key=key, round=round)[0].delta
     return params

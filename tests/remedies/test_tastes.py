@@ -19,7 +19,7 @@ from hushrank.types import Array, NamedArrays
 
 
 def test_agreement_is_a_cosine_and_zero_where_there_is_no_taste() -> None:
-    beyond, taste = np.float32([[3, 4], [3, 4], [3, 4]]), np.float32([[6, 8], [-4, 3], [0, 0]])
+    beyond, taste = np.array([[3, 4], [3, 4], [3, 4]], np.float32), np.array([[6, 8], [-4, 3], [0, 0]], np.float32)
     np.testing.assert_allclose(agree(np, beyond, taste), [1, 0, 0], atol=1e-7)
 
 
@@ -35,8 +35,8 @@ def test_a_taste_is_believed_after_seventeen_rounds_that_agree() -> None:
 
 
 def test_a_taste_that_nobody_has_is_not_heard_and_one_that_misleads_fades() -> None:
-    belief = Belief(np.zeros((2, 2), np.float32), np.float32([0.0, 1.0]))
-    after = believe(np, belief, np.float32([1.0, -1.0]), np.array([False, True]))
+    belief = Belief(np.zeros((2, 2), np.float32), np.array([0.0, 1.0], np.float32))
+    after = believe(np, belief, np.array([1.0, -1.0], np.float32), np.array([False, True]))
     assert not after.evidence.any()
     np.testing.assert_allclose(after.strength, [0.0, 0.9])  # a tenth of a round's agreement
 
@@ -55,7 +55,7 @@ def test_agreement_by_chance_opens_almost_nothing() -> None:
 
 def test_centres_are_means_beyond_everybodys_and_zero_where_nobody_is() -> None:
     """Shares 1/2, 1/4 and nobody: means 2 and 8, everybody's (1/2 * 2 + 1/4 * 8) / (3/4) = 4."""
-    sums = np.float32([[1, 0.5], [2, 0.25], [0.1, 0.0]])
+    sums = np.array([[1, 0.5], [2, 0.25], [0.1, 0.0]], np.float32)
     np.testing.assert_allclose(find_centres(np, sums, np.float32(0.05)), [[-2], [4], [0]], atol=1e-6)
 
 
@@ -80,9 +80,9 @@ def pulled(remedy: Remedy, n_rounds: int, directions: Array) -> tuple[NamedArray
 
 @pytest.mark.randomised
 def test_two_planted_groups_are_separated_and_believed() -> None:
-    sides = np.float32([1, 1, -1, 1, -1, -1] * 5)
+    sides = np.array([1, 1, -1, 1, -1, -1] * 5, np.float32)
     remedy = Tastes(n_tastes=2)
-    shared, own = pulled(remedy, 80, sides[:, None] * np.float32([1, 0, 0]))
+    shared, own = pulled(remedy, 80, sides[:, None] * np.array([1, 0, 0], np.float32))
     turn = Turn(np, np.zeros(3, np.float32), shared, own, np.arange(30), np.ones(30, np.int64), 0.1)
     along = remedy.begin(turn).starts[:, 0]
     assert (np.sign(along) == sides).all()
@@ -92,7 +92,7 @@ def test_two_planted_groups_are_separated_and_believed() -> None:
 @pytest.mark.randomised
 @pytest.mark.parametrize("remedy", [Tastes(n_tastes=2), Tastes(n_tastes=0)], ids=repr)
 def test_clients_that_are_pulled_the_same_way_get_no_taste(remedy: Tastes) -> None:
-    shared, own = pulled(remedy, 80, np.tile(np.float32([1, 0, 0]), (30, 1)))
+    shared, own = pulled(remedy, 80, np.tile(np.array([1, 0, 0], np.float32), (30, 1)))
     assert not {**own, **shared}["strength"].any()
 
 

@@ -2,12 +2,12 @@
 
 A client keeps its *pull*: the sum of how its rounds moved it beyond everybody's mean, old rounds fading. The server
 offers some tastes, each the mean pull of the clients nearest to it: k-means over all clients, of which the server sees
-sums alone and a client the centres [ghosh2020 clusters clients by their losses]. A client begins its round at
+sums alone and a client the centres ([ghosh2020] clusters clients by their losses). A client begins its round at
 
     shared ranker + strength * its taste
 
 The strength of a taste is 0 until what its clients learn in later rounds agrees with it beyond chance, and follows
-the gradient from then on [deng2020 learns such a weight for one client]. So where clients do not differ, the ranker
+the gradient from then on ([deng2020] learns such a weight for one client). So where clients do not differ, the ranker
 is federated averaging's, bit for bit. With n_tastes=0, or one for every client, a client's taste is its own pull,
 which never leaves the device, and a message is the update alone.
 """
