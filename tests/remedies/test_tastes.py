@@ -96,6 +96,19 @@ def test_clients_that_are_pulled_the_same_way_get_no_taste(remedy: Tastes) -> No
     assert not {**own, **shared}["strength"].any()
 
 
+@pytest.mark.xfail(strict=True, reason="cosines of skewed moves do not have mean 0: short moves count as long ones")
+def test_clients_whose_moves_are_skewed_alike_get_no_taste() -> None:
+    """Most rounds move a client a little and some a lot, as clicks do; every client is drawn from the same."""
+    generator, n, p = np.random.default_rng(0), 60, 3
+    remedy = Tastes(n_tastes=8)
+    shared, own = remedy.first_shared(p), remedy.first_own(np.zeros(p, np.float32), n)
+    for _ in range(400):
+        turn = Turn(np, np.zeros(p, np.float32), shared, own, np.arange(n), np.ones(n, np.int64), 0.1)
+        sent, own = remedy.finish(turn, generator.exponential(0.02, (n, p)).astype(np.float32))
+        shared = remedy.absorb(shared, MeanMessage(np, sent.mean(axis=0), n, n))
+        assert not shared["strength"].any()
+
+
 def test_the_server_remembers_nothing_of_single_clients() -> None:
     n_clients = 37  # no other size of this setting
     setting = opposed(with_remedy(Tastes(n_tastes=3), population=Population(n_clients, (1,)), n_folds=1))
