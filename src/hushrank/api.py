@@ -23,6 +23,8 @@ from hushrank.learners.named import register_learner
 from hushrank.recipes.files import find_recipe
 from hushrank.recipes.grid import Grid, expand, find_grid, vary_grid
 from hushrank.recipes.recipe import Recipe, change_recipe
+from hushrank.remedies.named import register_remedy
+from hushrank.remedies.remedy import Remedy
 from hushrank.reports.page import default_page, write_report
 from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import default_directory
@@ -41,6 +43,7 @@ _Gradient = TypeVar("_Gradient", bound=Gradient)
 _Rule = TypeVar("_Rule", bound=Callable[..., object])  # a Rule, its dataclass, or (updates, weights) -> update
 _Attack = TypeVar("_Attack", bound=Callable[..., object])  # an Attack, its dataclass, or (view, *, key) -> updates
 _User = TypeVar("_User", bound=User)
+_Remedy = TypeVar("_Remedy", bound=type[Remedy])
 _Method = TypeVar("_Method")
 
 
@@ -206,6 +209,14 @@ def attack(name: str, /, *, knowledge: str = "own") -> Callable[[_Attack], _Atta
 def user(name: str, /) -> Callable[[_User], _User]:
     """Offer the function below as `clicks=name`: on what a person clicks (see `hushrank.types.User`)."""
     return registering(register_user, name)
+
+
+def remedy(name: str, /) -> Callable[[_Remedy], _Remedy]:
+    """Offer the class below as `remedy=name`: what is done about clients that differ.
+
+    A frozen dataclass that inherits from `hushrank.remedies.remedy.Remedy`, whose fields are the remedy's settings.
+    """
+    return registering(register_remedy, name)
 
 
 def registering(register: Callable[[str, Any], None], name: str) -> Callable[[_Method], _Method]:

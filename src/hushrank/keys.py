@@ -46,6 +46,7 @@ class Key:
     is_needed: bool = False  # must be agreed where it applies
     is_essential: bool = True  # who does not know it must not join under an agreement that sets it
     is_joined: bool = False  # whether a value may name several methods, joined by +
+    may_be_empty: bool = False  # whether a list may have nothing in it
 
     @property
     def may_be_none(self) -> bool:
@@ -64,13 +65,15 @@ def key(
     is_needed: bool = False,
     is_essential: bool = True,
     is_joined: bool = False,
+    may_be_empty: bool = False,
 ) -> T:
     """A dataclass field that is a setting; `Key` says what each argument means."""
     asked = (lambda: choices) if isinstance(choices, tuple) else choices
     if methods is not None and asked is None:
         asked = lambda: tuple(methods)  # noqa: E731
-    declared = Key("", (), None, help, check, asked, methods, only_for, alias, is_needed, is_essential, is_joined)
-    metadata = {_DECLARED: declared}
+    needs = {"is_needed": is_needed, "is_essential": is_essential}
+    allows = {"is_joined": is_joined, "may_be_empty": may_be_empty}
+    metadata = {_DECLARED: Key("", (), None, help, check, asked, methods, only_for, alias, **needs, **allows)}
     if isinstance(default, dict):
         return cast(T, dataclasses.field(default_factory=default.copy, metadata=metadata))
     return dataclasses.field(default=default, metadata=metadata)
@@ -109,7 +112,7 @@ def read_value(key: Key, value: object, *, none_unsets: bool = False) -> Any:
     if none_unsets and is_unset(key, value):
         return None
     for kind in key.kinds:
-        if _fits(value, kind):
+        if _fits(value, kind) and (value != () or key.may_be_empty):
             return _convert(value, kind)
     raise ValueError(f"{key.name} is {_show(value)}, must be {describe_kinds(key)}.")
 
@@ -122,7 +125,7 @@ def is_unset(key: Key, value: object) -> bool:
 def _fits(value: object, kind: object) -> bool:
     if get_origin(kind) is tuple:
         inside = get_args(kind)[0]
-        return isinstance(value, tuple) and value != () and all(_fits(item, inside) for item in value)
+        return isinstance(value, tuple) and all(_fits(item, inside) for item in value)
     if isinstance(value, bool):
         return kind is bool
     if kind is float:
@@ -138,7 +141,8 @@ def _convert(value: Any, kind: object) -> Any:
 
 def describe_kinds(key: Key) -> str:
     """In words: `a whole number or a list of one or more whole numbers`."""
-    return " or ".join(_WORDS.get(kind, "a table") for kind in key.kinds if kind is not NoneType)
+    words = " or ".join(_WORDS.get(kind, "a table") for kind in key.kinds if kind is not NoneType)
+    return words.replace("one or more ", "") if key.may_be_empty else words
 
 
 def check_value(key: Key, value: object) -> None:

@@ -89,10 +89,11 @@ class SimulationBatch:
         return found
 
     def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
-        """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k."""
+        """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
+        those clients who have a query with a relevant document."""
         cell, method = self.plan.cells[c], self.setting.method
         own = {name: array[c] for name, array in state.items()}
-        n_clients, total = method.population.n_clients, 0.0
+        n_clients, total, n_measured = method.population.n_clients, 0.0, 0
         rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
         of_client = find_groups(method.population, np.arange(n_clients))
         for group in range(method.population.n_groups):
@@ -100,9 +101,11 @@ class SimulationBatch:
             unique, counts = np.unique(members, axis=0, return_counts=True)  # Why: many clients may have the same
             place = self.setting.place_of(cell.fold, cell.repeat)
             examiner = self.examiners.get((*place, split, group)) or self.examiners[cell.fold, 0, split, None]
-            share = counts * (np.count_nonzero(of_client == group) / counts.sum())
-            total += float(examine_many(examiner, method.ranker, unique) @ share)
-        return total / n_clients
+            if (examiner.ideals > 0).any():
+                n_members = int(np.count_nonzero(of_client == group))
+                n_measured += n_members
+                total += float(examine_many(examiner, method.ranker, unique) @ counts) * n_members / counts.sum()
+        return total / n_measured if n_measured else float("nan")
 
     def _examine_split(self, state: NamedArrays, split: str, group: int | None, known: KnownQualities) -> Array:
         """[C, 2] nDCG and MaxRR of every cell."""

@@ -51,13 +51,19 @@ def ideal_gains(queries: QuerySet, k: int) -> Array:
     return np.array([ideal_dcg(queries.grades[queries.rows(q)], k) for q in range(queries.n_queries)])
 
 
-def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable | None = None) -> Quality:
-    """Mean nDCG@k, and the MaxRR@k that a person with this click table can expect; ties in the order of the file."""
-    scores = ranker.score(params, examiner.queries.features)
+def score_finitely(ranker: Ranker, params: Array, queries: QuerySet) -> Array:
+    """[n_documents] scores, refused where training has diverged."""
+    scores = ranker.score(params, queries.features)
     if not np.isfinite(scores).all():
         raise ValueError(
             "the ranker's scores are no longer finite: training diverged. Try a smaller learning_rate or server_rate."
         )
+    return scores
+
+
+def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable | None = None) -> Quality:
+    """Mean nDCG@k, and the MaxRR@k that a person with this click table can expect; ties in the order of the file."""
+    scores = score_finitely(ranker, params, examiner.queries)
     ranked = examiner.queries.grades[np.lexsort((-scores, examiner.query_of))]
     gains = (2.0**ranked - 1.0) * examiner.discounts
     dcg = np.bincount(examiner.query_of, weights=gains, minlength=examiner.queries.n_queries)
@@ -69,7 +75,7 @@ def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable
 def examine_many(examiner: Examiner, ranker: Ranker, rankers: Array) -> Array:
     """[m] mean nDCG@k of rankers [m, n_params] by the same queries: `examine`, faster where there are many."""
     queries, total = examiner.queries, np.zeros(len(rankers))
-    scores = np.stack([ranker.score(params, queries.features) for params in rankers], axis=1)
+    scores = np.stack([score_finitely(ranker, params, queries) for params in rankers], axis=1)
     counted = np.flatnonzero(examiner.ideals > 0)
     for query in counted.tolist():
         rows = queries.rows(query)

@@ -31,13 +31,14 @@ from hushrank.rankers.mlp import MlpRanker
 from hushrank.remedies.remedy import Turn
 from hushrank.types import Array, NamedArrays
 
+_PARAMETERS = OWN_PARAMETERS.removeprefix(f"{PERSONAL}/")
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
 _HELD_BYTES = 512 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
-class Learnt(NamedTuple):
-    """What a block of clients brings out of a round."""
+class Worked(NamedTuple):
+    """What a kernel makes of some clients."""
 
     updates: Array  # [n, p] float32
     qualities: Array  # [n] mean nDCG of what each saw
@@ -45,8 +46,17 @@ class Learnt(NamedTuple):
     scales: Array | None = None  # [n] float64, what the updates are multiplied with; None: they are whole
 
 
-# (params [p], what stays the same of a cell, key, round, ids [n], n_interactions [n], groups [n], personal) -> Learnt
-Kernel: TypeAlias = Callable[..., Learnt]
+class Learnt(NamedTuple):
+    """What some clients bring out of a round."""
+
+    updates: Array  # [n, n_sent] float32
+    qualities: Array  # [n] mean nDCG of what each saw
+    kept: NamedArrays  # [n, ...] what each keeps for itself
+    scales: Array | None = None  # as above
+
+
+# (params [p], what stays the same of a cell, key, round, ids [n], n_interactions [n], groups [n], personal) -> Worked
+Kernel: TypeAlias = Callable[..., Worked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +109,7 @@ def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[
     """One round of every cell, and what it showed [C]."""
     method = batch.setting.method
     cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
-    learn = learn_with_memory if method.remedy.has_memory else learn_cells
-    state, collected, qualities = learn(batch, state, cohorts, round)
+    state, collected, qualities = learn_cells(batch, state, cohorts, round)
     state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, round))
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
@@ -108,62 +117,54 @@ def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[
 def learn_cells(
     batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
 ) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
-    """What each cell's clients sent, collected; the quality of what they saw, block by block; own parameters kept."""
-    own = state.get(OWN_PARAMETERS)
-    own = None if own is None else own.copy()
+    """What each cell's clients sent, collected; the quality of what they saw, block by block; what they keep."""
+    stores = {name: array.copy() for name, array in part_of(state, PERSONAL).items()}
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
+    study = study_with_memory if batch.setting.method.remedy.has_memory else study_personally
 
-    def learn_block(task: tuple[int, int]) -> tuple[list[Array], Array, Array]:
+    def learn_block(task: tuple[int, int]) -> tuple[list[Array], list[Learnt]]:
         cell, first = task
         block, learnt = list[Array](), list[Learnt]()
         for at in range(first, min(first + _BLOCK, len(cohorts[cell].ids)), batch.rows):
             clients = cohorts[cell].part(at, min(at + batch.rows, first + _BLOCK))
-            personal = np.empty((len(clients.ids), 0), np.float32) if own is None else own[cell, clients.ids]
-            who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, personal)
-            learnt.append(batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who))
-            batch.collector.take(block, learnt[-1].updates, clients.weights, learnt[-1].scales)
-        return block, join_arrays([each.qualities for each in learnt]), join_arrays([each.personal for each in learnt])
-
-    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
-    for (cell, first), (block, quality, personal) in zip(tasks, batch.run(learn_block, tasks), strict=True):
-        batch.collector.add(collected[cell], block)
-        qualities[cell].append(quality)
-        if own is not None:
-            own[cell, cohorts[cell].ids[first : first + _BLOCK]] = personal
-    state = state if own is None else {**state, OWN_PARAMETERS: own}
-    return state, [batch.collector.finish(each) for each in collected], qualities
-
-
-def learn_with_memory(
-    batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
-) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
-    """The same, where a remedy says where a client begins, what it sends and what it keeps."""
-    method, stores = batch.setting.method, {n: array.copy() for n, array in part_of(state, PERSONAL).items()}
-    shared, remedy = part_of(state, REMEDY), batch.setting.method.remedy
-    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
-    for cell, cohort in enumerate(cohorts):
-        params, known = state[PARAMS][cell], {name: array[cell] for name, array in shared.items()}
-        for first in range(0, len(cohort.ids), batch.rows):
-            clients = cohort.part(first, first + batch.rows)
             own = {name: array[cell, clients.ids] for name, array in stores.items()}
-            turn = Turn(np, params, known, own, clients.ids, clients.n_interactions, method.learning_rate)
-            begun = remedy.begin(turn)
-            starts = np.ascontiguousarray(begun.starts, np.float32)
-            shifts = None if begun.shifts is None else np.ascontiguousarray(begun.shifts, np.float32)
-            arguments = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups, starts.copy())
-            learnt = batch.kernel(params, *batch.fixed[cell], *arguments, shifts=shifts)
-            sent, kept = remedy.finish(turn, learnt.personal - starts)
-            for name, rows in kept.items():
-                stores[name][cell, clients.ids] = rows
-            block = list[Array]()
-            batch.collector.take(block, clip_rows(sent, method.protection.clipping), clients.weights)
-            batch.collector.add(collected[cell], block)
-            qualities[cell].append(learnt.qualities)
-    return (
-        {**state, **with_owner(PERSONAL, stores)},
-        [batch.collector.finish(each) for each in collected],
-        qualities,
-    )
+            learnt.append(study(batch, state, cell, clients, own, round))
+            batch.collector.take(block, learnt[-1].updates, clients.weights, learnt[-1].scales)
+        return block, [each._replace(updates=np.empty(0)) for each in learnt]  # Why: they are collected already
+
+    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
+    for (cell, first), (block, learnt) in zip(tasks, batch.run(learn_block, tasks), strict=True):
+        batch.collector.add(collected[cell], block)
+        qualities[cell].append(join_arrays([each.qualities for each in learnt]))
+        for name, store in stores.items():
+            store[cell, cohorts[cell].ids[first : first + _BLOCK]] = join_arrays([each.kept[name] for each in learnt])
+    return {**state, **with_owner(PERSONAL, stores)}, [batch.collector.finish(each) for each in collected], qualities
+
+
+def study_personally(
+    batch: FusedBatch, state: NamedArrays, cell: int, clients: CellCohort, own: NamedArrays, round: int
+) -> Learnt:
+    """What some clients of a cell learn, each from the shared parameters and its own."""
+    personal = own.get(_PARAMETERS, np.empty((len(clients.ids), 0), np.float32))
+    who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups)
+    worked = batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who, personal)
+    return Learnt(worked.updates, worked.qualities, {_PARAMETERS: worked.personal}, worked.scales)
+
+
+def study_with_memory(
+    batch: FusedBatch, state: NamedArrays, cell: int, clients: CellCohort, own: NamedArrays, round: int
+) -> Learnt:
+    """The same, where a remedy says where a client begins, what it sends and what it keeps."""
+    method, params = batch.setting.method, state[PARAMS][cell]
+    known = {name: array[cell] for name, array in part_of(state, REMEDY).items()}
+    turn = Turn(np, params, known, own, clients.ids, clients.n_interactions, method.learning_rate)
+    begun = method.remedy.begin(turn)
+    starts = np.ascontiguousarray(begun.starts, np.float32)
+    shifts = None if begun.shifts is None else np.ascontiguousarray(begun.shifts, np.float32)
+    who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups)
+    worked = batch.kernel(params, *batch.fixed[cell], *who, starts.copy(), shifts=shifts)
+    sent, kept = method.remedy.finish(turn, worked.personal - starts)
+    return Learnt(clip_rows(sent, method.protection.clipping), worked.qualities, kept)
 
 
 def clip_rows(messages: Array, clipping: Clipping) -> Array:
@@ -203,14 +204,14 @@ def learning_kernel(method: Method) -> Kernel:
     settings = (np.float32(rate), np.float32(remedy.pull), method.batch or 1, *clipping)
     places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull)
     places = np.arange(n_params) if remedy.has_memory else places  # each begins at a ranker of its own
-    nothing = np.empty((0, n_params), np.float32)
 
-    def learn(*arguments: Any, shifts: Array | None = None) -> Learnt:
+    def learn(*arguments: Any, shifts: Array | None = None) -> Worked:
         *before, personal = arguments
         n = len(personal)
-        learnt = Learnt(np.empty((n, n_params), np.float32), np.empty(n), personal)
-        learn_clients(*learnt[:3], *before, places, nothing if shifts is None else shifts, *settings)
-        return learnt
+        shifts = np.empty((n, 0), np.float32) if shifts is None else shifts
+        worked = Worked(np.empty((n, n_params), np.float32), np.empty(n), personal)
+        learn_clients(*worked[:3], *before, places, shifts, *settings)
+        return worked
 
     return learn
 
@@ -228,12 +229,12 @@ def evolution_kernel(method: Method) -> Kernel:
     n_params = method.n_params
     tried = (evolution.sigma, evolution.antithetic, MEASURES[evolution.reward], values, threshold)
 
-    def evolve(*arguments: Any) -> Learnt:
+    def evolve(*arguments: Any) -> Worked:
         *before, personal = arguments
         n = len(personal)
         noises, scales, qualities = np.empty((n, n_params), np.float32), np.empty(n), np.empty(n)
         evolve_clients(noises, scales, qualities, *before, *network, *tried)
-        return Learnt(noises, qualities, personal, scales)
+        return Worked(noises, qualities, personal, scales)
 
     return evolve
 

@@ -15,7 +15,7 @@ from hushrank.engine.evaluate import ideal_gains
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.federation.groups import Group
-from hushrank.federation.personal import first_memory, first_personal
+from hushrank.federation.personal import first_kept
 from hushrank.federation.state import OPTIMISER, with_owner
 from hushrank.streams import Purpose, draw_normal, seed_key, stream
 from hushrank.types import Array, NamedArrays, QuerySet, User
@@ -189,11 +189,8 @@ def initial_params(setting: Setting, cell: Cell) -> Array:
 def initial_memory(setting: Setting, params: Array) -> dict[str, Array]:
     """What optimiser and clients remember before the first round; params [..., p]."""
     method = setting.method
-    own = first_personal(method.ranker, params, method.population.n_clients)
-    cells = [first_memory(method.remedy, each, method.population.n_clients) for each in np.atleast_2d(params)]
-    memory = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]}
-    memory = memory if params.ndim > 1 else cells[0]
-    return {**with_owner(OPTIMISER, method.server_step.init(params)), **own, **memory}
+    kept = first_kept(method.remedy, method.ranker, params, method.population.n_clients)
+    return {**with_owner(OPTIMISER, method.server_step.init(params)), **kept}
 
 
 def initial_state(setting: Setting, plan: Plan) -> dict[str, Array]:

@@ -209,15 +209,12 @@ def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
 
 
 @njit(**FLAGS)
-def add_pull(gradient: Any, local: Any, start: Any, pull: Any) -> None:
-    """gradient -= pull (local - start); twin of `round.Federation.pull`."""
-    for f in range(len(gradient)):
-        gradient[f] += -pull * (local[f] - start[f])
-
-
-@njit(**FLAGS)
-def add_shift(gradient: Any, shift: Any) -> None:
-    for f in range(len(gradient)):
+def add_terms(gradient: Any, local: Any, start: Any, pull: Any, shift: Any) -> None:
+    """gradient -= pull (local - start), and += shift where there is one; twin of `round.Federation.pull`."""
+    if pull > 0:
+        for f in range(len(gradient)):
+            gradient[f] += -pull * (local[f] - start[f])
+    for f in range(len(shift)):
         gradient[f] += shift[f]
 
 
@@ -276,6 +273,14 @@ def write_clipped(update: Any, local: Any, params: Any, norm: float, order: int,
         update[f] = np.float32(d)
 
 
+@njit(**FLAGS)
+def write_sent(update: Any, local: Any, params: Any, clip_norm: float, order: int, step: float) -> None:
+    if clip_norm > 0:
+        write_clipped(update, local, params, clip_norm, order, step)
+    else:
+        write_update(update, local, params)
+
+
 def array_type(kind: Any, n_axes: int) -> Any:
     """Why read-only: cached data sets are, and one signature for all callers is compiled once."""
     return types.Array(kind, n_axes, "C", readonly=True)
@@ -319,9 +324,9 @@ def learn_clients(
     n_interactions: Any,  # [n]
     groups: Any,  # [n]
     places: Any,  # [n_personal] where personal parameters stand
-    shifts: Any,  # [n or 0, p] a term of each client's local gradients
+    shifts: Any,  # [n, p or 0] a term of each client's local gradients
     rate: Any,  # learning rate
-    pull: Any,  # of every local step towards the round's parameters; 0: none
+    pull: Any,  # of every local step towards where the client began; 0: none
     batch: int,  # gradients summed at the same weights; 1 on a client
     weight_norm: float,  # of the weights after every step; 0: as they are
     clip_norm: float,  # of a client's update; 0: as it is
@@ -330,13 +335,14 @@ def learn_clients(
 ) -> None:
     """Every client's round; the first three arrays are written."""
     k, longest = examine.shape[1], np.max(lengths)
-    local, gradient = np.empty(len(params), np.float32), np.zeros(len(params), np.float32)
+    local, start, gradient = params.copy(), params.copy(), np.zeros(len(params), np.float32)
     scores, draws = np.empty(longest, np.float32), np.empty(max(longest, k) + 1, np.float32)
     shown, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
     clicked, left = np.empty(k, np.bool_), np.empty(k, np.float32)
     for row in range(len(ids)):
         local[:] = params
         put_at(local, places, personal[row])
+        start[:] = local
         group, quality = groups[row], 0.0
         table = (examine[group], click[group], stop[group])
         who = (np.uint32(round), np.uint32(ids[row]))
@@ -358,20 +364,14 @@ def learn_clients(
                 if pull_pairs(scores, length, shown, n_shown, clicked, left, pulls):
                     add_gradient(gradient, documents, shown, pulls, n_shown)
             if (interaction + 1) % batch == 0:
-                if pull > 0:
-                    add_pull(gradient, local, params, pull)
-                if len(shifts) > 0:
-                    add_shift(gradient, shifts[row])
+                add_terms(gradient, local, start, pull, shifts[row])
                 apply_gradient(local, gradient, rate)
                 if weight_norm > 0:
                     scale_weights(local, weight_norm)
         qualities[row] = quality / n_interactions[row]
         take_from(local, places, personal[row])
         put_at(local, places, params[places])
-        if clip_norm > 0:
-            write_clipped(updates[row], local, params, clip_norm, order, step)
-        else:
-            write_update(updates[row], local, params)
+        write_sent(updates[row], local, params, clip_norm, order, step)
 
 
 @cache

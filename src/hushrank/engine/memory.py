@@ -17,7 +17,7 @@ from hushrank.remedies.remedy import MeanMessage, Turn
 from hushrank.types import NamedArrays
 
 
-class Block(NamedTuple):
+class ClientBlock(NamedTuple):
     """Clients of a block, before they learn."""
 
     params: Any  # [C, p]
@@ -32,13 +32,13 @@ def personal_part(state: NamedArrays) -> dict[str, Any]:
     return {name: array for name, array in state.items() if name.startswith(f"{PERSONAL}/")}
 
 
-def gather_block(state: NamedArrays, ids: Any, n_steps: Any) -> Block:
+def gather_block(state: NamedArrays, ids: Any, n_steps: Any) -> ClientBlock:
     cell = jnp.arange(len(ids))[:, None]
     own = {name: array[cell, ids] for name, array in part_of(state, PERSONAL).items()}
-    return Block(state[PARAMS], part_of(state, REMEDY), own, ids, n_steps)
+    return ClientBlock(state[PARAMS], part_of(state, REMEDY), own, ids, n_steps)
 
 
-def begin_block(method: Method, block: Block) -> tuple[Any, Any]:
+def begin_block(method: Method, block: ClientBlock) -> tuple[Any, Any]:
     """[C * b, p] where each client begins, and the shift of its local gradients or None."""
 
     def begin(params: Any, shared: Any, own: Any, ids: Any, n_steps: Any) -> Any:
@@ -48,7 +48,7 @@ def begin_block(method: Method, block: Block) -> tuple[Any, Any]:
     return _as_rows(starts), None if shifts is None else _as_rows(shifts)
 
 
-def finish_block(method: Method, block: Block, moved: Any) -> tuple[Any, dict[str, Any]]:
+def finish_block(method: Method, block: ClientBlock, moved: Any) -> tuple[Any, dict[str, Any]]:
     """[C, b, n_sent] what the clients send, and [C, b, ...] what they keep; moved [C * b, p]."""
 
     def finish(moved: Any, params: Any, shared: Any, own: Any, ids: Any, n_steps: Any) -> Any:

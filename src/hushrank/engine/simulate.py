@@ -217,11 +217,11 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
 
 def count_devices(method: Method, options: Options, platform: str) -> int:
     """How many devices the clients are divided among."""
-    if method.is_gathered or method.n_personal:
+    if method.is_gathered or method.has_own_rankers:
         if (options.devices or 1) > 1:
             raise ValueError(
-                f"devices is {options.devices}, but rules, attacks and personal parameters need all clients of a round "
-                "on one: leave --devices out."
+                f"devices is {options.devices}, but rules, attacks and remedies that keep something on clients need "
+                "all clients of a round on one: leave --devices out."
             )
         return 1
     if options.devices is None and platform == "cpu":

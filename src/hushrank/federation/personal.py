@@ -6,14 +6,15 @@ are [n_clients, ...], keyed by client id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, with_owner
-from hushrank.remedies.remedy import Remedy, Turn
+from hushrank.federation.cohort import Population
+from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, replace_owner, with_owner
+from hushrank.remedies.remedy import MeanMessage, Remedy, Turn
 from hushrank.types import Array, Client, DenseUpdate, NamedArrays, Ranker
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ def first_memory(remedy: Remedy, params: Array, n_clients: int) -> dict[str, Arr
     return {**with_owner(REMEDY, shared), **with_owner(PERSONAL, own)}
 
 
+def first_kept(remedy: Remedy, ranker: Ranker, params: Array, n_clients: int) -> dict[str, Array]:
+    """What clients keep, and a remedy's server remembers, before the first round; params [..., n_params]."""
+    cells = [first_memory(remedy, each, n_clients) for each in np.atleast_2d(params)]
+    memory = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]} if params.ndim > 1 else cells[0]
+    return {**first_personal(ranker, params, n_clients), **memory}
+
+
 def study_personally(
     federation: Federation, state: NamedArrays, params: Array, cohort: Sequence[Client], *, key: Array, round: int
 ) -> tuple[NamedArrays, list[tuple[Any, float]]]:
@@ -63,7 +71,7 @@ def study_personally(
 
 def study_with_memory(
     federation: Federation, state: NamedArrays, params: Array, cohort: Sequence[Client], *, key: Array, round: int
-) -> tuple[NamedArrays, list[tuple[Any, float]]]:
+) -> tuple[NamedArrays, list[tuple[DenseUpdate, float]]]:
     """The same, where a remedy says where a client begins, what it sends and what it keeps."""
     remedy, shared = federation.remedy, part_of(state, REMEDY)
     stores, learnt = {name: array.copy() for name, array in part_of(state, PERSONAL).items()}, []
@@ -81,6 +89,22 @@ def study_with_memory(
             stores[name][client.id] = rows[0]
         learnt.append((DenseUpdate(message[0], update.n_interactions), quality))
     return {**state, **with_owner(PERSONAL, stores)}, learnt
+
+
+def local_pull(remedy: Remedy, shift: Array | None) -> Callable[[Array, Array], Array] | None:
+    """A term of every local gradient, from the weights and those that the client began with; None: none."""
+    if not remedy.pull:
+        return None if shift is None else lambda local, start: shift  # noqa: ARG005
+    other = 0 if shift is None else shift
+    return lambda local, start: np.float32(-remedy.pull) * (local - start) + other
+
+
+def remember_remedy(remedy: Remedy, population: Population, state: NamedArrays, combined: Array) -> NamedArrays:
+    """The state in which the server has absorbed what a remedy's clients sent beside their updates."""
+    if not remedy.has_memory:
+        return state
+    mean = MeanMessage(np, combined.astype(np.float32), population.n_clients, population.cohort_size)
+    return replace_owner(state, REMEDY, remedy.absorb(part_of(state, REMEDY), mean))
 
 
 def own_rankers(remedy: Remedy, ranker: Ranker, state: NamedArrays, params: Array, n_clients: int) -> Array:

@@ -23,13 +23,13 @@ from hushrank.attacks.named import forge_messages
 from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
-from hushrank.federation.personal import first_memory, first_personal, study_personally
+from hushrank.federation.personal import first_kept, local_pull, remember_remedy, study_personally
 from hushrank.federation.seen import describe_seen, name_evidence
-from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
+from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
-from hushrank.remedies.remedy import MeanMessage, Remedy
+from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
@@ -68,24 +68,14 @@ class Federation:
 
     def start(self, params: Array) -> NamedArrays:
         """What is remembered before the first round."""
-        own = first_personal(self.ranker, params, self.population.n_clients)
-        memory = first_memory(self.remedy, params, self.population.n_clients)
-        return {**with_owner(OPTIMISER, self.server_step.init(params)), **own, **memory}
+        kept = first_kept(self.remedy, self.ranker, params, self.population.n_clients)
+        return {**with_owner(OPTIMISER, self.server_step.init(params)), **kept}
 
     @property
     def steps(self) -> Steps:
         """How a client moves its weights."""
-        steps = Steps(self.learning_rate, self.batch, pull=self.pull)
+        steps = Steps(self.learning_rate, self.batch, pull=local_pull(self.remedy, self.shift))
         return steps if self.limit_weights is None else replace(steps, keep=self.limit_weights)
-
-    @property
-    def pull(self) -> Callable[[Array, Array], Array] | None:
-        """A term of every local gradient, from the weights and those that the round began with."""
-        if (shift := self.shift) is not None:
-            return lambda local, start: shift  # noqa: ARG005
-        if self.remedy.pull:
-            return lambda local, start: np.float32(-self.remedy.pull) * (local - start)
-        return None
 
 
 def run_round(
@@ -109,21 +99,11 @@ def run_round(
         sent = forge_messages(federation.attack, sent, is_malicious, params, key=lie, round=round)
     n_sent = len(params) + federation.remedy.n_extra(len(params))
     remembered, combined, evidence = aggregate(federation, part_of(state, RULE), sent, n_sent, key, round)
-    step, params = federation.server_step(  # Federated averaging [fpdgd, Algorithm 2]
-        part_of(state, OPTIMISER), params, combined[: len(params)].astype(params.dtype)
-    )
-    state = remember_remedy(federation, state, combined)
+    mean = combined[: len(params)].astype(params.dtype)
+    step, params = federation.server_step(part_of(state, OPTIMISER), params, mean)  # FedAvg [fpdgd, Algorithm 2]
+    state = remember_remedy(federation.remedy, federation.population, state, combined)
     state = replace_owner(replace_owner(state, RULE, remembered), OPTIMISER, step)
     return state, params, {**seen, **evidence}
-
-
-def remember_remedy(federation: Federation, state: NamedArrays, combined: Array) -> NamedArrays:
-    """The state in which the server has absorbed what a remedy's clients sent beside their updates."""
-    remedy, population = federation.remedy, federation.population
-    if not remedy.has_memory:
-        return state
-    mean = MeanMessage(np, combined.astype(np.float32), population.n_clients, population.cohort_size)
-    return replace_owner(state, REMEDY, remedy.absorb(part_of(state, REMEDY), mean))
 
 
 def aggregate(

@@ -12,13 +12,19 @@ from hushrank.aggregation.compatibility import (
     Topology,
     check_compatible,
 )
+from hushrank.aggregation.named import STREAMED
 from hushrank.attacks.keys import check_malicious
 from hushrank.clicks.keys import check_users
 from hushrank.federation.keys import check_no_evolution, evolution_of
 from hushrank.keys import keys_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
+from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.named import MODES
+from hushrank.rankers.named import named_ranker
+from hushrank.recipes.options import options_for
 from hushrank.recipes.population import check_partition, clients_of
+from hushrank.remedies.named import NONE, find_remedy
+from hushrank.remedies.remedy import Remedy
 
 if TYPE_CHECKING:
     from hushrank.recipes.recipe import Recipe
@@ -38,6 +44,8 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     check_malicious(recipe, n_clients=recipe.n_clients)
     check_central(recipe, population.interactions)
     check_compatible(combination_of(recipe))
+    if recipe.remedy != NONE:
+        check_remedy(recipe)
     if recipe.is_evolution:
         check_evolution(recipe, default)
     else:
@@ -77,6 +85,41 @@ def check_offline(recipe: Recipe, default: Recipe) -> None:
     for name in (*special, *recipe.options):
         if name not in OF_OFFLINE:
             raise ValueError(f"{name} is for learning from clicks; recipe {recipe.recipe} learns from labels.")
+
+
+def check_remedy(recipe: Recipe) -> None:
+    """A remedy is for simulated clients that take steps of their own, and send what their server can average."""
+    remedy = find_remedy(recipe.remedy, **options_for(recipe, "remedy"))
+    if recipe.is_central or recipe.is_evolution or recipe.log is not None:
+        what = "a click log" if recipe.log is not None else f"recipe {recipe.recipe}"
+        raise ValueError(
+            f"remedy is {recipe.remedy!r}, but {what} has no simulated clients that send updates: leave remedy out, or "
+            "run fpdgd."
+        )
+    check_layers(recipe, remedy)
+    if not remedy.has_memory:
+        return
+    if recipe.aggregation != STREAMED or recipe.attack is not None:
+        raise ValueError(
+            f"remedy={recipe.remedy} keeps something on clients, and its server needs the mean of what they send: use "
+            "aggregation=mean and no attack."
+        )
+    if recipe.privacy == PaperNoise.mode:
+        raise ValueError(
+            f"privacy=paper bounds a client's weights, not where remedy={recipe.remedy} lets it begin or what it sends "
+            "beside them: use privacy=sound or privacy=none."
+        )
+
+
+def check_layers(recipe: Recipe, remedy: Remedy) -> None:
+    """Whether the ranker has the parameters that each client keeps for itself."""
+    known = [part.name for part in named_ranker(recipe.ranker, n_features=1).parameters]
+    missing = [name for name in remedy.layers if name not in known]
+    if missing:
+        raise ValueError(
+            f"remedy={recipe.remedy} keeps {missing[0]} for each client, but ranker={recipe.ranker} has "
+            f"{', '.join(known)}: name some of these, or choose ranker=mlp."
+        )
 
 
 def check_evolution(recipe: Recipe, default: Recipe) -> None:

@@ -22,11 +22,29 @@ def who_learns(recipe: Recipe, method: Method) -> Disclosure:
                 ("whoever gets the ranker", "Its weights. Nothing bounds what they say about a single person."),
             ),
         )
-    said = method.exchange.disclose(exposure_of(recipe, method.population, n_params=method.n_params))
+    said = method.exchange.disclose(exposure_of(recipe, method.population, n_params=method.n_sent))
     own = ("a client", "Its own searches and clicks, which never leave it, and the ranker of every round.")
     warning = method.remedy.warning
     promise = said.promise if warning is None else f"{warning} Of everything else: {said.promise}"
-    return Disclosure(promise, (own, *said.lines, ("this run", _describe_run(recipe))))
+    return Disclosure(
+        promise, (own, *said.lines, *_describe_remedy(recipe, method), ("this run", _describe_run(recipe)))
+    )
+
+
+def _describe_remedy(recipe: Recipe, method: Method) -> tuple[tuple[str, str], ...]:
+    """What clients tell, or do not tell, because of a remedy."""
+    remedy = method.remedy
+    if remedy.tells is not None:
+        who = (
+            "Behind the secure sum the server learns this as a sum over the round's clients, of no single one."
+            if method.is_secure
+            else "The server sees it for every client that answers."
+        )
+        return (("the server, by the remedy", f"A message also says {remedy.tells}. {who}"),)
+    if method.has_own_rankers:
+        kept = f"What remedy={recipe.remedy} keeps for a client stays on it: a message holds the update alone."
+        return (("the server, by the remedy", kept),)
+    return ()
 
 
 def _describe_run(recipe: Recipe) -> str:

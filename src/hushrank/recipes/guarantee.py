@@ -62,7 +62,7 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
 
 def explain_guarantee(recipe: Recipe, method: Method) -> dict[str, Any] | None:
     """What a whole training guarantees, as JSON with a sentence; None where nothing is done to a client's update."""
-    found = method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_params))
+    found = method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_sent))
     warning = method.remedy.warning
     if found is None or warning is None:
         return found

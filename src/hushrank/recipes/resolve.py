@@ -128,14 +128,7 @@ def remedy_of(recipe: Recipe) -> Remedy:
 def ranker_of(recipe: Recipe, *, n_features: int) -> LinearRanker | MlpRanker:
     """The scoring function, whose personal layers are the remedy's."""
     ranker = named_ranker(recipe.ranker, n_features=n_features, hidden=recipe.hidden, activation=recipe.activation)
-    layers, known = remedy_of(recipe).layers, [part.name for part in ranker.parameters]
-    missing = [name for name in layers if name not in known]
-    if missing:
-        raise ValueError(
-            f"remedy={recipe.remedy} keeps {missing[0]} for each client, but ranker={recipe.ranker} has "
-            f"{', '.join(known)}: name one of these, or choose ranker=mlp."
-        )
-    return replace(ranker, personal=layers)
+    return replace(ranker, personal=remedy_of(recipe).layers)
 
 
 def refuse_unusable(dataset: Dataset) -> None:
@@ -152,7 +145,7 @@ def refuse_unusable(dataset: Dataset) -> None:
 def read_start(path: Path, method: Method) -> tuple[float, ...]:
     """The parameters of an exported ranker, refused when they belong to another kind."""
     ranker, params, _ = read_ranker(path)
-    if ranker != method.ranker:
+    if ranker != replace(method.ranker, personal=()):
         raise ValueError(
             f"{path} holds {_in_words(ranker)}, this recipe trains {_in_words(method.ranker)}: make them agree."
         )

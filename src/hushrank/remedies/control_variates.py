@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +26,10 @@ class ControlVariates(Remedy):
 
     correction: float = key(1.0, "control-variates: share of the correction that is made; 0: none", check=check_share)
 
+    @property
+    def tells(self) -> str:
+        return "how the client's mean gradient changed since its last round"
+
     def n_extra(self, n_params: int) -> int:
         return n_params
 
@@ -38,15 +42,15 @@ class ControlVariates(Remedy):
     def begin(self, turn: Turn) -> Begun:
         return Begun(super().begin(turn).starts, self._shift(turn))
 
-    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Array) -> tuple[Array, dict[str, Array]]:
         steps = turn.xp.maximum(turn.n_steps, 1)[:, None].astype(np.float32) * np.float32(turn.rate)
         variate = moved / steps - self._shift(turn)  # Eq. 4, (ii): c_i - c + (y_i - x) / (K eta)
         return turn.xp.concatenate([moved, variate - turn.own[_VARIATE]], axis=1), {_VARIATE: variate}
 
-    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Array]:
         change = mean.numbers[len(shared[_VARIATE]) :]
         return {_VARIATE: shared[_VARIATE] + np.float32(mean.n_cohort / mean.n_clients) * change}  # Eq. 5
 
-    def _shift(self, turn: Turn) -> Any:
+    def _shift(self, turn: Turn) -> Array:
         """[n, p] of every local gradient."""
         return np.float32(self.correction) * (turn.shared[_VARIATE] - turn.own[_VARIATE])  # Eq. 3: c - c_i

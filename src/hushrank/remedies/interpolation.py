@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,5 +33,5 @@ class Interpolation(Remedy):
         share = np.float32(self.own_share)
         return Begun((1 - share) * turn.params + share * turn.own[_LOCAL])
 
-    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Array) -> tuple[Array, dict[str, Array]]:
         return moved, {_LOCAL: turn.own[_LOCAL] + moved}

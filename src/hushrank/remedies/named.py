@@ -34,4 +34,6 @@ def find_remedy(name: str, **settings: object) -> Remedy:
 
 def register_remedy(name: str, remedy: type[Remedy]) -> None:
     """Offer a remedy as `remedy=name`."""
+    if not (isinstance(remedy, type) and issubclass(remedy, Remedy)):
+        raise TypeError(f"remedy={name} must be a class that inherits from hushrank.remedies.remedy.Remedy.")
     register(REMEDIES, name, remedy, key="remedy")

@@ -16,7 +16,9 @@ class FedPer(Remedy):
     """The other layers are averaged as usual."""
 
     personal: tuple[str, ...] = key(
-        ("output/weights",), "fedper: parameters that each client keeps for itself; none: all are shared"
+        ("output/weights",),
+        "fedper: parameters that each client keeps for itself; []: none, all are shared",
+        may_be_empty=True,
     )
 
     @property

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from types import ModuleType
+from typing import ClassVar, NamedTuple
 
 from hushrank.types import Array, NamedArrays, QuerySet
 
@@ -16,27 +17,27 @@ from hushrank.types import Array, NamedArrays, QuerySet
 class Turn(NamedTuple):
     """Some clients in one round, and what they know before it."""
 
-    xp: Any  # numpy or jax.numpy
-    params: Any  # [p] the shared ranker
+    xp: ModuleType  # numpy or jax.numpy
+    params: Array  # [p] the shared ranker
     shared: NamedArrays  # what the server remembers and tells everybody
     own: NamedArrays  # [n, ...] what each of them keeps
-    ids: Any  # [n]
-    n_steps: Any  # [n] local steps
+    ids: Array  # [n]
+    n_steps: Array  # [n] local steps
     rate: float  # of a local step
 
 
 class Begun(NamedTuple):
     """Where clients begin."""
 
-    starts: Any  # [n, p] each client's own ranker in this round
-    shifts: Any = None  # [n, p] a term of every local gradient; None: none
+    starts: Array  # [n, p] each client's own ranker in this round
+    shifts: Array | None = None  # [n, p] a term of every local gradient; None: none
 
 
 class MeanMessage(NamedTuple):
     """What a round's messages came down to."""
 
-    xp: Any
-    numbers: Any  # [p + n_extra]
+    xp: ModuleType
+    numbers: Array  # [p + n_extra]
     n_clients: int  # of the federation
     n_cohort: int  # of a round
 
@@ -65,6 +66,11 @@ class Remedy:
     def layers(self) -> tuple[str, ...]:
         """Names of the ranker's parameters that each client keeps for itself."""
         return ()
+
+    @property
+    def tells(self) -> str | None:
+        """What a message says of its client beyond the update, in words; None: nothing."""
+        return None
 
     @property
     def warning(self) -> str | None:
@@ -101,11 +107,11 @@ class Remedy:
         starts = turn.xp.broadcast_to(turn.params, (len(turn.ids), len(turn.params)))
         return Begun(starts)
 
-    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Array) -> tuple[Array, dict[str, Array]]:
         """[n, p + n_extra] what they send, and what they keep, from how far they moved [n, p]."""
         return moved, dict(turn.own)
 
-    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Array]:
         """What the server remembers after a round."""
         del mean
         return dict(shared)

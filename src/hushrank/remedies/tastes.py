@@ -2,12 +2,12 @@
 
 A client keeps its *pull*: the sum of how its rounds moved it beyond everybody's mean, old rounds fading. The server
 offers some tastes, each the mean pull of the clients nearest to it: k-means over all clients, of which the server sees
-sums alone and a client the centres [ghosh2020 clusters clients by their losses]. A client begins its round at
+sums alone and a client the centres ([ghosh2020] clusters clients by their losses). A client begins its round at
 
     shared ranker + strength * its taste
 
 The strength of a taste is 0 until what its clients learn in later rounds agrees with it beyond chance, and follows
-the gradient from then on [deng2020 learns such a weight for one client]. So where clients do not differ, the ranker
+the gradient from then on ([deng2020] learns such a weight for one client). So where clients do not differ, the ranker
 is federated averaging's, bit for bit. With n_tastes=0, or one for every client, a client's taste is its own pull,
 which never leaves the device, and a message is the update alone.
 """
@@ -15,7 +15,8 @@ which never leaves the device, and a message is the update alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from types import ModuleType
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,13 +24,14 @@ from hushrank.keys import above_zero, at_least, key
 from hushrank.remedies.remedy import Begun, MeanMessage, Remedy, Turn
 from hushrank.types import Array, NamedArrays
 
-_PULL, _EVIDENCE, _STRENGTH = "pull", "evidence", "strength"  # what clients keep, in part
-_MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers, with the last two
+_PULL, _LENGTH = "pull", "length"  # what clients keep
+_EVIDENCE, _STRENGTH = "evidence", "strength"  # what clients keep, or the server where tastes are offered
+_MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers
 _OFFERED = 32
 _SETTLE = 10  # rounds in which clients are dealt out among the tastes, before they choose
 _SURE = 4.0  # standard errors at which a taste is believed. Why 4: clients and rounds are many chances to be wrong
 _STEP = 0.1  # of a strength, for one round's agreement
-_SMOOTH = 0.1  # share of the newest round in the sums behind the centres
+_SMOOTH = 0.1  # share of the newest round in the sums behind the centres, and in a client's usual length
 _SCALE = 2.0**-6  # of what is sent beside the update. Why small: a clip norm is for both together
 _TINY = 1e-20
 
@@ -37,8 +39,8 @@ _TINY = 1e-20
 class Belief(NamedTuple):
     """How strongly tastes [m] are followed."""
 
-    evidence: Any  # [m, 2] while not believed: the sum of agreements, and of their squares
-    strength: Any  # [m] 0: not believed
+    evidence: Array  # [m, 2] while not believed: the sum of agreements, and of their squares
+    strength: Array  # [m] 0: not believed
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,15 @@ class Tastes(Remedy):
         check=at_least(0),
     )
     memory: float = key(2000.0, "tastes: rounds after which a client's pull has faded to a third", check=above_zero)
+
+    @property
+    def tells(self) -> str | None:
+        if not self.n_tastes:
+            return None
+        return (
+            "which taste the client has, where all its rounds so far have pulled it beyond everybody, and how well "
+            "this round agrees with that"
+        )
 
     def among(self, n_clients: int, *, is_noisy: bool) -> Remedy:
         n_tastes = (0 if is_noisy else _OFFERED) if self.n_tastes is None else self.n_tastes
@@ -79,7 +90,10 @@ class Tastes(Remedy):
         return shared
 
     def first_own(self, params: Array, n_clients: int) -> dict[str, Array]:
-        own: dict[str, Array] = {_PULL: np.zeros((n_clients, len(params)), np.float32)}
+        own: dict[str, Array] = {
+            _PULL: np.zeros((n_clients, len(params)), np.float32),
+            _LENGTH: np.zeros(n_clients, np.float32),
+        }
         if not self._n:
             own |= {_EVIDENCE: np.zeros((n_clients, 2), np.float32), _STRENGTH: np.zeros(n_clients, np.float32)}
         return own
@@ -88,20 +102,21 @@ class Tastes(Remedy):
         taste, strength = self._find_taste(turn)
         return Begun(turn.params + strength[:, None] * taste)
 
-    def finish(self, turn: Turn, moved: Any) -> tuple[Any, dict[str, Any]]:
+    def finish(self, turn: Turn, moved: Array) -> tuple[Array, dict[str, Array]]:
         xp, shared, own = turn.xp, turn.shared, turn.own
         beyond = (moved - shared[_MEAN]) * (shared[_ROUNDS] > 0)  # Why: everybody's mean is not known in the first
         pull = np.float32(1 - 1 / self.memory) * (own[_PULL] + beyond)
-        agreement = agree(xp, beyond, self._find_taste(turn)[0])
+        agreement = agree(xp, beyond, self._find_taste(turn)[0], own[_LENGTH])
+        kept = {_PULL: pull, _LENGTH: follow_length(xp, own[_LENGTH], beyond)}
         if not self._n:
             belief = believe(xp, Belief(own[_EVIDENCE], own[_STRENGTH]), agreement, agreement != 0)
-            return moved, {_PULL: pull, **belief._asdict()}
+            return moved, {**kept, **belief._asdict()}
         is_mine = (self._choose(turn)[:, None] == xp.arange(self._n)).astype(np.float32)
         told = xp.concatenate([pull, agreement[:, None], xp.ones_like(agreement)[:, None]], axis=1)
         extra = np.float32(_SCALE) * (is_mine[:, :, None] * told[:, None, :]).reshape(len(turn.ids), -1)
-        return xp.concatenate([moved, extra], axis=1), {_PULL: pull}
+        return xp.concatenate([moved, extra], axis=1), kept
 
-    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Any]:
+    def absorb(self, shared: NamedArrays, mean: MeanMessage) -> dict[str, Array]:
         xp, n_params = mean.xp, len(shared[_MEAN])
         known = {_MEAN: mean.numbers[:n_params], _ROUNDS: shared[_ROUNDS] + 1}
         if not self._n:
@@ -112,18 +127,18 @@ class Tastes(Remedy):
         sums = (1 - fresh) * shared[_SUMS] + fresh * xp.concatenate([pulls, shares[:, None]], axis=1)
         least = np.float32(0.5 / mean.n_clients)  # Why: with less than half a client a taste has nobody
         heard = xp.maximum(shares, least)
-        agreement = xp.clip(agreements / heard, -1, 1) * xp.sqrt(heard * mean.n_cohort)  # as spread as one client's
+        agreement = agreements / heard * xp.sqrt(heard * mean.n_cohort)  # as spread as one client's
         belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least)
         return known | {_SUMS: sums, _CENTRES: find_centres(xp, sums, least), **belief._asdict()}
 
-    def _choose(self, turn: Turn) -> Any:
+    def _choose(self, turn: Turn) -> Array:
         """[n] the taste nearest to each client's pull; in the first rounds as they are dealt out."""
         centres = turn.shared[_CENTRES]
         nearness = turn.own[_PULL] @ centres.T - np.float32(0.5) * (centres * centres).sum(axis=1)
         dealt = turn.ids.astype(np.int32) % self._n
         return turn.xp.where(turn.shared[_ROUNDS] < _SETTLE, dealt, turn.xp.argmax(nearness, axis=1))
 
-    def _find_taste(self, turn: Turn) -> tuple[Any, Any]:
+    def _find_taste(self, turn: Turn) -> tuple[Array, Array]:
         """[n, p] each client's taste, and [n] how strongly it is followed."""
         if not self._n:
             return turn.own[_PULL], turn.own[_STRENGTH]
@@ -131,7 +146,7 @@ class Tastes(Remedy):
         return turn.shared[_CENTRES][chosen], turn.shared[_STRENGTH][chosen]
 
 
-def find_centres(xp: Any, sums: Any, least: Any) -> Any:
+def find_centres(xp: ModuleType, sums: Array, least: np.float32) -> Array:
     """[m, p] the mean pull at each taste, beyond that of everybody; 0, the shared ranker, where nobody is. sums
     [m, p + 1] end with the share of the clients."""
     shares = xp.where(sums[:, -1:] > least, sums[:, -1:], np.float32(0))
@@ -140,13 +155,22 @@ def find_centres(xp: Any, sums: Any, least: Any) -> Any:
     return xp.where(shares > 0, means - everybody, np.float32(0))
 
 
-def agree(xp: Any, beyond: Any, taste: Any) -> Any:
-    """[n] cosine of what a round taught a client beyond everybody, and its taste until then."""
-    lengths = xp.sqrt((beyond * beyond).sum(axis=1) * (taste * taste).sum(axis=1))
-    return (beyond * taste).sum(axis=1) / xp.maximum(lengths, _TINY)
+def agree(xp: ModuleType, beyond: Array, taste: Array, length: Array) -> Array:
+    """[n] how far a round moved a client along its taste, beyond everybody, in units of its usual length.
+
+    Why not a cosine: most rounds move a client little and some far, and the directions alone need not have mean 0.
+    """
+    lengths = xp.sqrt(length * (taste * taste).sum(axis=1))
+    return (beyond * taste).sum(axis=1) / xp.maximum(lengths, np.float32(_TINY)) * (lengths > 0)
 
 
-def believe(xp: Any, belief: Belief, agreement: Any, is_heard: Any) -> Belief:
+def follow_length(xp: ModuleType, length: Array, beyond: Array) -> Array:
+    """[n] the mean square of how far rounds moved each client beyond everybody, old rounds fading."""
+    square = (beyond * beyond).sum(axis=1)
+    return xp.where(length > 0, np.float32(1 - _SMOOTH) * length + np.float32(_SMOOTH) * square, square)
+
+
+def believe(xp: ModuleType, belief: Belief, agreement: Array, is_heard: Array) -> Belief:
     """The strengths after one more round's agreement [m], which has mean 0 where there is no taste."""
     is_open = belief.strength > 0
     fresh = xp.stack([agreement, agreement * agreement], axis=1)

@@ -17,6 +17,7 @@ from hushrank.reports.wording import (
     OFFLINE,
     ONLINE,
     PER_SEARCH,
+    PERSONAL,
     VALI,
     count_text,
     join_words,
@@ -204,7 +205,7 @@ def _measure_start(measured: Sequence[Measurement]) -> dict[str, float]:
     A point of the online curve is the mean since the look before, so it weighs as many searches as came since then.
     """
     found = {}
-    for name in (OFFLINE, VALI):
+    for name in (OFFLINE, VALI, PERSONAL):
         looks = [one for one in measured if one.name == name]
         if looks:
             found[name] = max(looks, key=lambda one: one.round).value

@@ -20,6 +20,7 @@ from hushrank.reports.wording import (
     OFFLINE,
     ONLINE,
     PER_SEARCH,
+    PERSONAL,
     click_models,
     n_values_text,
     setting_text,
@@ -205,6 +206,8 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
         parts.append("Online is a sum over rounds: the mean nDCG@10 of the lists shown, discounted by .9995 per round.")
     if PER_SEARCH in names:
         parts.append("Online per search is the mean nDCG@10 of the lists shown in these searches, not discounted.")
+    if PERSONAL in names:
+        parts.append("Personal is each client's own ranker on that client's own test queries, the mean over clients.")
     if any(metric.std is not None for _, _, named in rows for metric in named.values()):
         parts.append("± is one standard deviation.")
     if any(metric.std is None for _, _, named in rows for metric in named.values()):

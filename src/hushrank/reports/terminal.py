@@ -11,7 +11,16 @@ from hushrank.look.numbers import align_spreads, format_count, format_spread
 from hushrank.reports.budgets import explain_budgets, find_footing, tabulate_budgets
 from hushrank.reports.skew import skew_lines
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.wording import OFFLINE, ONLINE, PER_SEARCH, VALI, click_models, n_values_text, run_labels
+from hushrank.reports.wording import (
+    OFFLINE,
+    ONLINE,
+    PER_SEARCH,
+    PERSONAL,
+    VALI,
+    click_models,
+    n_values_text,
+    run_labels,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -33,6 +42,7 @@ _MEASURES = {
     VALI: "vali nDCG@10",
     ONLINE: "online nDCG@10",
     PER_SEARCH: "online nDCG@10 per search",
+    PERSONAL: "personal nDCG@10",
 }
 _SUMS = (OFFLINE, VALI, ONLINE)  # of runs of equal length
 _FAIR = (OFFLINE, VALI, PER_SEARCH)  # at equal numbers of searches
@@ -171,11 +181,9 @@ def result_blocks(runs: Sequence[RunSummary]) -> list[Block]:
     budgets = [_budget_block(runs, labels, sentences)] if sentences else []
     skews = tuple(skew_lines(runs, labels))
     if footing is None:
-        return [*budgets, Block(skews, _result_columns(_SUMS), result_rows(runs))]
-    fair = Block(
-        (f"Up to {footing.searches:,} searches:",), _result_columns(_FAIR), result_rows(footing.runs, names=_FAIR)
-    )
-    ends = Block((*skews, "Where each run ended:"), _result_columns(_ENDS), result_rows(runs, names=_ENDS))
+        return [*budgets, _result_block(skews, runs, _SUMS)]
+    fair = _result_block((f"Up to {footing.searches:,} searches:",), footing.runs, _FAIR)
+    ends = _result_block((*skews, "Where each run ended:"), runs, _ENDS)
     return [*budgets, *([fair] if footing.searches else []), ends]
 
 
@@ -204,9 +212,13 @@ def warning_lines(runs: Sequence[RunSummary]) -> list[str]:
     return [f"{label}: {one.kind}: {one.text}" for run, label in zip(runs, labels, strict=True) for one in run.warnings]
 
 
-def _result_columns(names: Sequence[str]) -> list[Column]:
+def _result_block(sentences: Sequence[str], runs: Sequence[RunSummary], names: Sequence[str]) -> Block:
+    """These measures, and that of clients' own rankers where a run has it."""
+    has_own = any(PERSONAL in named for run in runs for named in run.metrics.values())
+    names = (*names, PERSONAL) if has_own else names
     measures = [Column(_MEASURES[name], is_number=True) for name in names]
-    return [Column("run"), Column("user"), *measures, Column("over")]
+    columns = [Column("run"), Column("user"), *measures, Column("over")]
+    return Block(tuple(sentences), columns, result_rows(runs, names=names))
 
 
 def _budget_block(runs: Sequence[RunSummary], labels: Sequence[str], sentences: Sequence[str]) -> Block:

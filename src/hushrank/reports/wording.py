@@ -13,7 +13,9 @@ from hushrank.reports.summary import Metric, RunSummary
 OFFLINE, VALI, ONLINE = "offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10"
 PER_SEARCH = "online/nDCG@10 per search"  # the mean over searches, where a sum over rounds would compare lengths
 METRICS = {OFFLINE: "test nDCG@10", VALI: "validation nDCG@10", ONLINE: "online nDCG@10"}  # what people call them
-COMPARED = {**METRICS, PER_SEARCH: "online nDCG@10 per search"}  # of runs that may be of unequal length
+PERSONAL = "personal/nDCG@10"  # of each client's own ranker, by its own labels
+# Of runs that may be of unequal length, or whose clients differ
+COMPARED = {**METRICS, PER_SEARCH: "online nDCG@10 per search", PERSONAL: "personal nDCG@10"}
 _NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
 
 

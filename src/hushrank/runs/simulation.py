@@ -175,8 +175,8 @@ def count_skipped(setting: Setting, fold: int) -> int:
 
 def count_bytes(method: Method) -> int:
     """What a client sends in a round: its message, or all messages of a secure sum."""
-    message, n_clients = method.exchange.count_bytes(method.n_params), method.population.cohort_size
-    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_params)
+    message, n_clients = method.exchange.count_bytes(method.n_sent), method.population.cohort_size
+    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_sent)
 
 
 def count_lost_rounds(setting: Setting) -> int:
