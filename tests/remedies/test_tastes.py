@@ -135,6 +135,7 @@ class Plug:
 @pytest.mark.parametrize("engine", ["numba", "xla", "plain"])
 def test_a_stopped_run_resumes_to_the_same_bits(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushrank.remedies.tastes._SURE", 0.01)
+    monkeypatch.setattr("hushrank.remedies.tastes._SURE_ALONE", 0.01)
     monkeypatch.setattr("hushrank.remedies.tastes._SETTLE", 2)
     monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)
     setting = opposed(with_remedy(Tastes(n_tastes=3), n_folds=1, rounds=6))
