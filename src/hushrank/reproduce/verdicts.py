@@ -171,8 +171,7 @@ def none_better(pairs: Sequence[Pair]) -> Verdict:
         f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
         for pair, test, p in zip(pairs, tests, corrected, strict=True)
     ]
-    said = f"significantly higher in {sum(is_higher)} of {len(pairs)} cases"
-    return Verdict(not any(is_higher), min(corrected), f"Paired t-tests, corrected, {said}: {'; '.join(words)}.")
+    return Verdict(not any(is_higher), min(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
 
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
