@@ -10,6 +10,8 @@ import pytest
 
 from hushrank.reports.reproduction import reproduction_text
 from hushrank.reproduce.papers import thesis_chapter4 as chapter4
+from hushrank.reproduce.papers import thesis_intents
+from hushrank.reproduce.papers.thesis_skew import PERSONAL
 from hushrank.reproduce.reproduce import ReproduceOptions, index_lines, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
 from hushrank.reproduce.verdicts import OFFLINE, ONLINE, Finished, NotJudged, Pair, Trials, Verdict, none_better
@@ -38,12 +40,12 @@ def finish(metrics: Mapping[str, float], recipe: Mapping[str, object] | None = N
 
 
 def control(union: float, own: float, **cell: Any) -> Finished:
-    return finish({OFFLINE: union, chapter4.PERSONAL: own}, ranker="linear", distribution="iid", **cell)
+    return finish({OFFLINE: union, PERSONAL: own}, ranker="linear", distribution="iid", **cell)
 
 
 def skewed(union: float, own: float, **cell: Any) -> Finished:
     """Its trainings lie the other way around, so that differences have a spread."""
-    made = finish({OFFLINE: union, chapter4.PERSONAL: own}, ranker="linear", distribution="non-iid", **cell)
+    made = finish({OFFLINE: union, PERSONAL: own}, ranker="linear", distribution="non-iid", **cell)
     for metric in made.result["metrics"].values():
         for row, noise in zip(metric["values"], NOISE, strict=True):
             row["value"] -= 2 * noise
@@ -94,18 +96,18 @@ def test_the_sum_after_ten_thousand_rounds_is_the_printed_one(n_clients: int, pr
 
 
 def test_a_gap_between_two_sets_of_labels_alone_is_named_as_that() -> None:
-    verdict = chapter4.intents_hurt(Trials((control(0.66, 0.32), skewed(0.66, 0.34))))
+    verdict = thesis_intents.intents_hurt(Trials((control(0.66, 0.32), skewed(0.66, 0.34))))
     assert not verdict.holds
     assert verdict.why.startswith("The published gap is +0.3200 on average; by the clients' own labels it is -0.0200.")
     assert "So its sign comes from the two sets of labels" in verdict.why
-    real = chapter4.intents_hurt(Trials((control(0.66, 0.4), skewed(0.6, 0.34))))
+    real = thesis_intents.intents_hurt(Trials((control(0.66, 0.4), skewed(0.6, 0.34))))
     assert real.holds and "sign comes from" not in real.why
 
 
 def test_a_remedy_that_closes_a_gap_refutes_and_without_a_gap_only_gains_count() -> None:
     def judge(own_control: float, own_fedprox: float) -> Verdict:
         plain, prox = (skewed(0.6, 0.34, remedy="none"), skewed(0.6, own_fedprox, remedy="fedprox", mu=1.0))
-        return chapter4.fedprox_closes_no_gap(Trials((control(0.66, own_control, remedy="none"), plain, prox)))
+        return thesis_intents.fedprox_closes_no_gap(Trials((control(0.66, own_control, remedy="none"), plain, prox)))
 
     assert judge(0.4, 0.34).holds
     assert not judge(0.4, 0.4).holds
@@ -136,7 +138,7 @@ def test_a_part_is_run_alone_in_a_place_of_its_own(tmp_path: Path) -> None:
 def test_a_quick_part_says_what_it_cannot_show_and_what_it_was(tmp_path: Path) -> None:
     part = options(tmp_path, INTENTS, only=LINEAR)
     found = reproduce(prepare("thesis.figure4.3", part), part, PoolOptions(1, in_process=True))
-    assert {row["metric"] for row in found["rows"]} == {OFFLINE, ONLINE, chapter4.PERSONAL}
+    assert {row["metric"] for row in found["rows"]} == {OFFLINE, ONLINE, PERSONAL}
     text = reproduction_text(found)
     assert "nothing about networks" in text and "Only the runs with ranker=linear" in text
     line = next(line for line in index_lines(tmp_path) if line["name"] == "thesis.figure4.3")
@@ -153,7 +155,7 @@ def test_what_was_not_run_is_not_judged() -> None:
 
 def test_preferences_need_data_with_intents() -> None:
     with pytest.raises(ValueError, match="has the same grades for everybody, and Type 1 needs grades by intent"):
-        chapter4.intents(DataChoice("mq2008", "mq2008-like", is_stand_in=True), ReproductionSize())
+        thesis_intents.intents(DataChoice("mq2008", "mq2008-like", is_stand_in=True), ReproductionSize())
 
 
 @pytest.mark.slow
