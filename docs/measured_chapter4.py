@@ -35,23 +35,21 @@ def list_parts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def claims(data: Path) -> str:
-    """Every claim on everything that it was run on."""
-    header = ["result", "claim", "run on", "rounds", "trainings", "verdict", "how it was tested"]
-    rows, told = [], ""
+    """Every claim that was judged, on everything that it was run on."""
+    rows: dict[str, list[list[str]]] = {}
     for part, result in list_parts(data):
         name, rounds = PARTS[part]
-        n = max(row["n"] for row in result["rows"])
+        ran = f"{name}; {format_count(rounds)} rounds, {max(row['n'] for row in result['rows'])} trainings"
         for claim in (claim for claim in result["findings"] if claim["holds"] is not None):
-            words = "" if claim["claim"] == told else claim["claim"]
-            told = claim["claim"]
-            shown = [f"`{result['name']}`" if words else "", words, name, format_count(rounds), str(n)]
-            rows.append([*shown, VERDICTS[claim["holds"]], shorten_test(claim)])
-    return make_markdown(header, rows, n_words=len(header))
+            cells = [claim["claim"], ran, VERDICTS[claim["holds"]], shorten_test(claim)]
+            rows.setdefault(f"**`{result['name']}`** {result['shows']}.", []).append(cells)
+    header = ["claim", "run on", "verdict", "how it was tested"]
+    return "\n\n".join(text for name, cells in rows.items() for text in (name, make_markdown(header, cells, n_words=4)))
 
 
 def gaps(data: Path) -> str:
-    """nDCG@10 of the last ranker: the control, clients that differ, and how much these are lower."""
-    header = ["type", "run on", "user", "control", "clients that differ", "lower by"]
+    """nDCG@10 of the last ranker: the control, clients that differ, and their difference."""
+    header = ["type", "run on", "user", "control", "clients that differ", "difference"]
     rows = []
     for part, result in list_parts(data):
         if result["name"] in TYPES:

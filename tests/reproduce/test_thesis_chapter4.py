@@ -98,7 +98,7 @@ def test_the_sum_after_ten_thousand_rounds_is_the_printed_one(n_clients: int, pr
 def test_a_gap_between_two_sets_of_labels_alone_is_named_as_that() -> None:
     verdict = thesis_intents.intents_hurt(Trials((control(0.66, 0.32), skewed(0.66, 0.34))))
     assert not verdict.holds
-    assert verdict.why.startswith("The published gap is +0.3200 on average; by the clients' own labels it is -0.0200.")
+    assert verdict.why.startswith("The published gap is +0.32 on average; by the clients' own labels it is -0.02.")
     assert "So its sign comes from the two sets of labels" in verdict.why
     real = thesis_intents.intents_hurt(Trials((control(0.66, 0.4), skewed(0.6, 0.34))))
     assert real.holds and "sign comes from" not in real.why

@@ -73,7 +73,7 @@ def name_cause(published: list[Pair], own: list[Pair], more: str = "") -> Verdic
     Differs: the published control is judged by the union of intents and the others by their own [thesis, 4.3.1].
     """
     as_published, by_own = all_better(published), all_better(own)
-    gaps = f"The published gap is {gain(published):+.4f} on average; by the clients' own labels it is {gain(own):+.4f}."
+    gaps = f"The published gap is {gain(published):+.4g} on average; by the clients' own labels it is {gain(own):+.4g}."
     if as_published.holds and not by_own.holds:
         gaps += (
             " So its sign comes from the two sets of labels: the control is judged by the union, others by their own."
