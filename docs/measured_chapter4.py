@@ -17,11 +17,11 @@ from hushrank.look.numbers import format_count, format_signed
 
 PARTS = {  # {part: (its name, rounds)} in the order of the page
     "mq2008": ("MQ2008, linear", 10_000),
-    "mq2008-network": ("MQ2008, network", 500),
+    "mq2008-network": ("MQ2008, network", 200),
     "mslr-like": ("generated `mslr-like`, linear", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
     "tastes": ("the same, `carry=1`", 10_000),
-    "intents-network": ("generated `intent-change-like`, network", 200),
+    "intents-network": ("generated `intent-change-like`, network", 100),
 }
 TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "3", "thesis.figure4.9": "4"}
 MEASURES = {"offline/nDCG@10": "", "personal/nDCG@10": ", own labels"}

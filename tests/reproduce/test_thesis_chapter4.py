@@ -17,7 +17,7 @@ from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
 from hushrank.reproduce.verdicts import OFFLINE, ONLINE, Finished, NotJudged, Pair, Trials, Verdict, none_better
 from hushrank.runs.pool import PoolOptions
 
-FIVE = "mslr-like:n_queries=20,mean_length=20,longest=40,empty_share=0"
+FIVE = "mslr-like:n_queries=20,mean_length=20,longest=40,empty_share=0,grade_shares=.3/.3/.2/.1/.1"
 INTENTS = "intent-change-like:n_queries=20,shortest=20,mean_length=30,longest=40,n_features=8,grade_shares=.8/.2"
 LINEAR = {"ranker": "linear"}
 NOISE = (0.0, 0.001, -0.001, 0.0005, -0.0005)
@@ -135,6 +135,14 @@ def test_a_part_is_run_alone_in_a_place_of_its_own(tmp_path: Path) -> None:
         prepare("thesis.figure4.3", ReproduceOptions(tmp_path, only={"ranker": "tree"}))
 
 
+def test_a_part_may_be_one_of_two_data_sets(tmp_path: Path) -> None:
+    part = options(tmp_path, INTENTS, only={"data": "intent-change-like"})
+    found = reproduce(prepare("thesis.figure4.9", part), part, PoolOptions(1, in_process=True))
+    assert found["data"]["name"] == "intent-change-like"
+    assert {row["data"] for row in found["rows"]} == {"intent-change-like"}
+    assert isinstance(found["findings"][0]["holds"], bool)
+
+
 def test_a_quick_part_says_what_it_cannot_show_and_what_it_was(tmp_path: Path) -> None:
     part = options(tmp_path, INTENTS, only=LINEAR)
     found = reproduce(prepare("thesis.figure4.3", part), part, PoolOptions(1, in_process=True))
@@ -159,14 +167,24 @@ def test_preferences_need_data_with_intents() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [r.name for r in chapter4.REPRODUCTIONS])
-def test_every_result_is_run_and_judged_with_networks(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "data", "only"),
+    [
+        ("figure4.4", INTENTS, {"ranker": "mlp"}),
+        ("figure4.6", FIVE, LINEAR),
+        ("figure4.7", FIVE, {"ranker": "mlp"}),
+        ("figure4.8", FIVE, {}),
+        ("figure4.9", FIVE, {"data": "mslr-like"}),
+        ("figure4.9", INTENTS, {"data": "intent-change-like"}),
+    ],
+)
+def test_every_type_is_run_and_judged_with_networks(
+    name: str, data: str, only: dict[str, object], tmp_path: Path
+) -> None:
     """Six rounds: the machinery, not the claims."""
-    data = FIVE if "mslr-web10k" in prepare(name, ReproduceOptions(tmp_path)).result.data else INTENTS
-    scale = ReproductionSize(repeats=2)
-    changes = {"rounds": 6, "folds": (1,)} if name.endswith("4.9") else {"data": data, "rounds": 6, "folds": (1,)}
-    small = ReproduceOptions(tmp_path, scale=scale, changes=changes)
-    found = reproduce(prepare(name, small), small, PoolOptions(1, in_process=True))
+    changes = {"data": data, "rounds": 6, "folds": (1,)}
+    small = ReproduceOptions(tmp_path, scale=ReproductionSize(repeats=2), changes=changes, only=only)
+    found = reproduce(prepare(f"thesis.{name}", small), small, PoolOptions(1, in_process=True))
     open_claims = {f["why"] for f in found["findings"] if f["holds"] is None}
     assert open_claims <= {"Not run: remedy=data-sharing."}
 

@@ -86,6 +86,7 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
     trials = choose_trials(result.name, trials, options.only)
+    data = tuple(choice for choice in data if not trials or any(t.cell["data"] == choice.label for t in trials))
     check_changes(result.name, trials, options.changes or {})
     trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))

@@ -215,17 +215,26 @@ def mixed_with(data: DataChoice, scale: ReproductionSize, other: str, n_clients:
 
 
 def quantity_harmless(outcome: Trials) -> Verdict:
-    """Lower by less than the margin: than the control alone, than the other type mixed, by the clients' own labels."""
-    pairs = []
+    """Lower by less than the margin: alone than its control, mixed than the other type alone; intents by own labels."""
+    alone, mixed = list[Pair](), list[Pair]()
     for trial in outcome.finished:
         data, name = trial.cell["data"], str(trial.cell["partition"])
+        other = name.removesuffix("+quantity")
         if not name.endswith("quantity") or trial.cell["distribution"] == "iid":
             continue
-        other = name.removesuffix("+quantity")
-        than = {"partition": name, **IID} if other == name else {"partition": other, **SKEWED}
-        metric = PERSONAL if other == "intents" else OFFLINE
-        pairs += users_pairs(outcome, (data,), {"partition": name, **SKEWED}, than, metric=metric)
-    return all_at_least(pairs, margin=LITTLE)
+        ours = {"partition": name, **SKEWED}
+        if other == name:
+            alone += users_pairs(outcome, (data,), ours, {"partition": name, **IID})
+        else:
+            metric = PERSONAL if other == "intents" else OFFLINE
+            mixed += users_pairs(outcome, (data,), ours, {"partition": other, **SKEWED}, metric=metric)
+    judged = {"Alone": alone, "Mixed": mixed}
+    found = {how: all_at_least(pairs, margin=LITTLE) for how, pairs in judged.items() if pairs}
+    if not found:
+        raise NotJudged("Not run: partition=quantity.")
+    p = max(verdict.p or 0.0 for verdict in found.values())
+    said = [f"{how} ({'shown' if v.holds else 'not shown'}, p {v.p:.2g}): {v.why}" for how, v in found.items()]
+    return Verdict(all(verdict.holds for verdict in found.values()), p, " ".join(said))
 
 
 _BOTH: dict[str, Cell] = {OFFLINE: {}, ONLINE: {}}
