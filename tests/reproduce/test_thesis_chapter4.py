@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -151,6 +153,19 @@ def test_a_quick_part_says_what_it_cannot_show_and_what_it_was(tmp_path: Path) -
     assert "nothing about networks" in text and "Only the runs with ranker=linear" in text
     line = next(line for line in index_lines(tmp_path) if line["name"] == "thesis.figure4.3")
     assert "only ranker=linear" in line["why"]
+
+
+def test_what_a_round_adds_is_told_beside_what_was_there_before(tmp_path: Path) -> None:
+    part = options(tmp_path, FIVE, only={"interactions": 5}, changes={"clicks": "perfect"})
+    found = prepare("thesis.figure4.5", part)
+    reproduce(found, part, PoolOptions(1, in_process=True))
+    skewed_job = found.jobs[1]
+    trial = Finished(
+        found.trials[1].cell, skewed_job.directory, json.loads((skewed_job.directory / "result.json").read_text())
+    )
+    said = chapter4.tell_learnt(Trials((trial,)), {"distribution": "non-iid"})
+    gained = fmean(trial.values("perfect").values()) - fmean(trial.values_after("perfect", 0).values())
+    assert said.startswith(f"Over the ranker before the first round ({gained:+.4f} on average): Paired t-tests")
 
 
 def test_what_was_not_run_is_not_judged() -> None:

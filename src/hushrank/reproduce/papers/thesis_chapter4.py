@@ -66,18 +66,22 @@ def one_label_hurts(outcome: Trials) -> Verdict:
     """And whether anything is learnt: a list of one label tells nothing of which document is better."""
     cells = [{"ranker": r, "interactions": b} for r in outcome.present("ranker", RANKERS) for b in STEPS]
     hurts = all_better([pair for cell in cells for pair in pairs_of(outcome, {**cell, **IID}, {**cell, **SKEWED})])
-    learnt = [pair for cell in cells for pair in end_over_start(outcome, {**cell, **SKEWED})]
-    said = f"Over the ranker before the first round ({gain(learnt):+.4f} on average): {none_better(learnt).why}"
-    return Verdict(hurts.holds, hurts.p, f"{hurts.why} {said}")
+    return Verdict(hurts.holds, hurts.p, f"{hurts.why} {tell_learnt(outcome, SKEWED)}")
 
 
-def end_over_start(outcome: Trials, cell: Cell) -> list[Pair]:
-    trials = [outcome.find(data=data, **cell) for data in outcome.data]
-    return [
-        Pair(f"{t.cell['data']} {user} B={t.cell['interactions']}", t.values(user), t.values_after(user, 0))
+def tell_learnt(outcome: Trials, cell: Cell) -> str:
+    """How much better the last rankers of these trials are than those before the first round."""
+    trials = [t for t in outcome.finished if cell.items() <= t.cell.items()]
+    pairs = [
+        Pair(f"{trial_words(t.cell)} {user}", t.values(user), t.values_after(user, 0))
         for t in trials
         for user in t.users
     ]
+    return f"Over the ranker before the first round ({gain(pairs):+.4f} on average): {none_better(pairs).why}"
+
+
+def trial_words(cell: Cell) -> str:
+    return " ".join(str(value) for key, value in cell.items() if key not in ("method", "distribution"))
 
 
 def more_steps(outcome: Trials, ranker: str, more: int, fewer: int, users: tuple[str, ...] = USERS) -> list[Pair]:
@@ -156,7 +160,10 @@ def one_label_and_remedies(data: DataChoice, scale: ReproductionSize) -> list[Tr
 
 
 def data_sharing_helps(outcome: Trials) -> Verdict:
-    return all_better(remedy_over_plain(outcome, {"remedy": "data-sharing"}))
+    """And what of it comes from the shared data alone: its first ranker was trained on them."""
+    sharing = {"remedy": "data-sharing"}
+    helps = all_better(remedy_over_plain(outcome, sharing))
+    return Verdict(helps.holds, helps.p, f"{helps.why} {tell_learnt(outcome, sharing)}")
 
 
 def fedprox_does_not_help(outcome: Trials) -> Verdict:
