@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from hushrank.files import JsonObject
 from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
@@ -102,7 +101,7 @@ class Trials:
         (one,) = found
         return one
 
-    def present(self, key: str, wanted: Iterable[Any]) -> tuple[Any, ...]:
+    def present(self, key: str, wanted: Iterable[str]) -> tuple[str, ...]:
         """Those of the wanted entries that some trial has; refuses to judge without any."""
         there = [trial.cell.get(key) for trial in self.finished]
         found = tuple(entry for entry in wanted if entry in there)

@@ -19,7 +19,7 @@ from hushrank.reproduce.papers.thesis_skew import (
     RANKERS,
     SKEWED,
     USERS,
-    Skew,
+    SkewedClients,
     beside_control,
     federation,
     pairs_of,
@@ -54,7 +54,7 @@ _QUICK = (
 # Type 2, labels: Figures 4.5 to 4.7, Table 4.3
 def one_label(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """As many clients as grades."""
-    skew = Skew("labels-1", data.n_grades)
+    skew = SkewedClients("labels-1", data.n_grades)
     return [
         trial
         for ranker, b in product(rankers_of(scale), STEPS)
@@ -127,8 +127,8 @@ def two_labels(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     trials = []
     for ranker in rankers_of(scale):
         one, two = ({"ranker": ranker, "partition": name} for name in ("labels-1", "labels-2"))
-        trials += beside_control(data, scale, Skew("labels-1", n), one)
-        trials.append(federation(data, scale, Skew("labels-2", n), {**two, **SKEWED}))
+        trials += beside_control(data, scale, SkewedClients("labels-1", n), one)
+        trials.append(federation(data, scale, SkewedClients("labels-2", n), {**two, **SKEWED}))
     return trials
 
 
@@ -150,7 +150,7 @@ def two_labels_near_iid(outcome: Trials) -> Verdict:
 
 def one_label_and_remedies(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """And a tenth of the queries as everybody's, all of it given to every client."""
-    skew = Skew("labels-1", data.n_grades)
+    skew = SkewedClients("labels-1", data.n_grades)
     trials = remedies(data, scale, skew)
     sharing = {"remedy": "data-sharing", "shared_share": 0.1, "alpha": 1.0}
     for ranker in rankers_of(scale) if "data-sharing" in REMEDIES else ():
@@ -184,7 +184,7 @@ def behaviours(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
         trial
         for name, n in _BEHAVIOURS.items()
         for trial in beside_control(
-            data, scale, Skew("clicks", n), {"behaviour": name}, behaviour=name, clicks="perfect"
+            data, scale, SkewedClients("clicks", n), {"behaviour": name}, behaviour=name, clicks="perfect"
         )
     ]
 
@@ -207,7 +207,7 @@ def quantities(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """Alone and mixed with another type; the other type alone has as many searches in all, equal for every client."""
     if data.n_intents:
         return mixed_with(data, scale, "intents", data.n_intents)
-    alone = beside_control(data, scale, Skew("quantity", 5), {"partition": "quantity"})
+    alone = beside_control(data, scale, SkewedClients("quantity", 5), {"partition": "quantity"})
     return [*alone, *mixed_with(data, scale, "labels-1", data.n_grades)]
 
 
@@ -216,8 +216,8 @@ def mixed_with(data: DataChoice, scale: ReproductionSize, other: str, n_clients:
     name = f"{other}+quantity"
     cell = {"partition": other, **SKEWED}
     return [
-        *beside_control(data, scale, Skew(name, n_clients), {"partition": name}),
-        federation(data, scale, Skew(other, n_clients), cell, interactions=mean),
+        *beside_control(data, scale, SkewedClients(name, n_clients), {"partition": name}),
+        federation(data, scale, SkewedClients(other, n_clients), cell, interactions=mean),
     ]
 
 

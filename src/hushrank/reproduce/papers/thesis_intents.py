@@ -11,7 +11,7 @@ from hushrank.reproduce.papers.thesis_skew import (
     PERSONAL,
     RANKERS,
     SKEWED,
-    Skew,
+    SkewedClients,
     beside_control,
     rankers_of,
     remedies,
@@ -43,7 +43,7 @@ def intents_of(data: DataChoice) -> int:
 
 
 def intents(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
-    skew = Skew("intents", intents_of(data))
+    skew = SkewedClients("intents", intents_of(data))
     return [t for ranker in rankers_of(scale) for t in beside_control(data, scale, skew, {"ranker": ranker})]
 
 
@@ -55,7 +55,7 @@ def control_over_intents(
     def read(trial: Finished, user: str, metric: str) -> Values:
         return trial.mean_along(user, metric) if along else trial.values(user, metric)
 
-    cells = product(outcome.data, outcome.present("ranker", [theirs.get("ranker")] if "ranker" in theirs else RANKERS))
+    cells = product(outcome.data, outcome.present("ranker", [str(theirs["ranker"])] if "ranker" in theirs else RANKERS))
     return [
         Pair(
             f"{data} {ranker} {user}",
@@ -97,7 +97,7 @@ def intents_hurt_online(outcome: Trials) -> Verdict:
 
 
 def intents_and_remedies(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
-    return remedies(data, scale, Skew("intents", intents_of(data)))
+    return remedies(data, scale, SkewedClients("intents", intents_of(data)))
 
 
 def turn(pairs: list[Pair]) -> list[Pair]:

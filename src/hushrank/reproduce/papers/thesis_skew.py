@@ -20,21 +20,23 @@ IID, SKEWED = {"distribution": "iid"}, {"distribution": "non-iid"}
 _B = 5
 
 
-class Skew(NamedTuple):
+class SkewedClients(NamedTuple):
     """How clients differ."""
 
     partition: str
     n_clients: int
 
 
-def federation(data: DataChoice, scale: ReproductionSize, skew: Skew, cell: Cell, **changes: object) -> Trial:
+def federation(data: DataChoice, scale: ReproductionSize, skew: SkewedClients, cell: Cell, **changes: object) -> Trial:
     """Clients that differ, or with control=True are alike; what the cell says of the ranker holds."""
     size = {**skew._asdict(), "rounds": 300 if scale.quick else 10_000, "interactions": _B}
     ranker = {"ranker": cell["ranker"]} if "ranker" in cell else {}
     return make_trial(data, scale, "fpdgd", cell, **{**size, **ranker, **changes})
 
 
-def beside_control(data: DataChoice, scale: ReproductionSize, skew: Skew, cell: Cell, **changes: object) -> list[Trial]:
+def beside_control(
+    data: DataChoice, scale: ReproductionSize, skew: SkewedClients, cell: Cell, **changes: object
+) -> list[Trial]:
     return [
         federation(data, scale, skew, {**cell, **IID}, control=True, **changes),
         federation(data, scale, skew, {**cell, **SKEWED}, **changes),
@@ -53,7 +55,7 @@ def pairs_of(
     return users_pairs(outcome, outcome.data, ours, theirs, metric=metric, users=users)
 
 
-def remedies(data: DataChoice, scale: ReproductionSize, skew: Skew) -> list[Trial]:
+def remedies(data: DataChoice, scale: ReproductionSize, skew: SkewedClients) -> list[Trial]:
     """The control, plain averaging, FedProx at each mu and, for networks, FedPer."""
     trials = []
     for ranker in rankers_of(scale):
