@@ -20,8 +20,6 @@ PARTS = {  # {part: (its name, rounds)} in the order of the page
     "mq2008-network": ("MQ2008, network", 200),
     "mslr-like": ("generated `mslr-like`, linear", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
-    "tastes": ("the same, `carry=1`", 10_000),
-    "intents-network": ("generated `intent-change-like`, network", 100),
 }
 TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "3", "thesis.figure4.9": "4"}
 MEASURES = {"offline/nDCG@10": "", "personal/nDCG@10": ", own labels"}
