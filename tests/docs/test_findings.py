@@ -20,6 +20,7 @@ DATA = DOCS / "benchmarks"
 PAGE = (DOCS / "findings.md").read_text(encoding="utf-8")
 MEASURED = runpy.run_path(str(DOCS / "measured.py"))
 REPRODUCED = sorted((DATA / "reproduced").glob("*.json"))
+CHAPTER4 = sorted((DATA / "chapter4").glob("*.json"))
 
 
 def read(name: str) -> dict[str, Any]:
@@ -261,3 +262,20 @@ def test_with_the_published_bound_a_hundred_clients_lose_less_and_ten_as_much() 
     rows = {(row["n_clients"], row["clicks"]): row for row in read("as_published")["parts"]["fpdgd sizes"][:6]}
     costs = {cell: quiet[cell] - row["offline/nDCG@10"]["mean"] for cell, row in rows.items()}
     assert all(0.07 < costs[10, user] < 0.13 and 0.002 < costs[100, user] < 0.007 for user in USERS)
+
+
+@pytest.mark.parametrize("path", CHAPTER4, ids=lambda path: path.stem)
+def test_the_parts_of_chapter_4_have_the_claims_and_the_rounds_that_the_page_says(path: Path) -> None:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    part, _, name = path.stem.partition(".")
+    assert found["name"] == f"thesis.{name}"
+    assert [claim.id for claim in find_result(found["name"]).findings] == [claim["id"] for claim in found["findings"]]
+    parts = runpy.run_path(str(DOCS / "measured_chapter4.py"))["PARTS"]
+    assert parts[part][1] == found["changes"].get("rounds", 10_000) and not found["quick"]
+
+
+@pytest.mark.parametrize(("part", "share"), [("mq2008", 2 / 3), ("mslr-like", 4 / 5)])
+def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: float) -> None:
+    rows = read(f"chapter4/{part}.table4.3")["rows"]
+    ours = [row["ours"] for row in rows if row["distribution"] == "non-iid" and row["ours"] is not None]
+    assert ours == pytest.approx([share * (1 - 0.9995**10_000) / 0.0005] * len(ours), abs=0.005) and ours

@@ -276,8 +276,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("fpdgd", {"shared_share": -1}, r"shared_share is -1\.0, must be from 0 to 1"),
     ("fpdgd", {"shared_share": 0.01}, r"shared_share is 0\.01, which is none of 36 training queries: raise it"),
     ("fpdgd", {"warm_up": -1}, "warm_up is -1, must be at least 0"),
-    ("pdgd", {"interactions": 10}, "not central training, foltr-es or a log"),
-    ("foltr-es", {"n_clients": 10}, "not central training, foltr-es or a log"),
+    ("pdgd", {"interactions": 10}, "has no simulated clients that send updates"),
+    ("foltr-es", {"n_clients": 10}, "has no simulated clients that send updates"),
     ("mse", {}, "is for learning from clicks; recipe mse learns from labels"),
 ]
 

@@ -28,6 +28,10 @@ def reproduce(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one thing everywhere; repeatable.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="KEY=VALUE", help="Of a result run a part, such as ranker=linear; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed and device: same bits.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Trainings per fold and user; default five, quick two.")] = None,
     plugin: Annotated[
@@ -57,7 +61,9 @@ def reproduce(
         return
     load_plugins(plugin or [])
     scale = ReproductionSize(quick=quick, repeats=repeats, seed=seed)
-    options = ReproduceOptions(out, data, scale, parse_assignments(set_ or []), fresh)
+    options = ReproduceOptions(
+        out, data, scale, parse_assignments(set_ or []), fresh, parse_assignments(only or [], "--only")
+    )
     prepared = [prepare(name, options) for name in names_to_run(names or [])]
     pool = PoolOptions(jobs, tuple(plugin or ()), run={"device": device, "workers": None if jobs == 1 else 1})
     results = []

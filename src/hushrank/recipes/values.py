@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+def parse_assignments(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:
     """`--set key=value` pairs; values are TOML, else strings."""
     values: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
-            raise ValueError(f"--set {assignment!r} has no '='; write --set key=value.")
+            raise ValueError(f"{option} {assignment!r} has no '='; write {option} key=value.")
         values[key.strip()] = parse_value(text)
     return values
 

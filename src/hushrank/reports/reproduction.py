@@ -128,6 +128,7 @@ def row_notes(found: ReproductionSummary) -> list[str]:
         notes.append("One training has no spread: for one, run more folds or more --repeats.")
     if any(row.as_published is not None for row in found.rows):
         notes.append(f"As published: {found.published_code} (variant=published-code).")
+    notes += [found.limits] if found.limits else []
     if not any(row.published is not None for row in found.rows):
         notes.append("The paper draws its results and prints no numbers.")
     elif found.stand_ins:

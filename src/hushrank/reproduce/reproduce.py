@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG
@@ -22,7 +22,7 @@ from hushrank.reports.index import write_index
 from hushrank.reports.reproduction import write_reproduction
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
-from hushrank.reproduce.papers import foltr_es, fpdgd, study
+from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
@@ -37,8 +37,11 @@ PAPERS = {
     "thesis": "Effective and secure federated online learning to rank (thesis, 2024)",
     "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
 }
-REPRODUCTIONS: dict[str, Reproduction] = {r.name: r for paper in (foltr_es, fpdgd, study) for r in paper.REPRODUCTIONS}
+REPRODUCTIONS: dict[str, Reproduction] = {
+    r.name: r for paper in (foltr_es, fpdgd, study, thesis_chapter4) for r in paper.REPRODUCTIONS
+}
 _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
+_NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class ReproduceOptions:
     scale: ReproductionSize = ReproductionSize()  # noqa: RUF009 - frozen
     changes: Mapping[str, object] | None = None  # recipe keys to change in every trial
     fresh: bool = False  # begin again instead of continuing
+    only: Mapping[str, object] = field(default_factory=dict)  # run those trials alone whose cells have these entries
 
 
 def find_reproduction(name: str) -> tuple[PublishedResult, Reproduction]:
@@ -81,9 +85,23 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     result, reproduction = find_reproduction(name)
     data = choose_data(result.data, options.data)
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
+    trials = choose_trials(result.name, trials, options.only)
+    data = tuple(choice for choice in data if not trials or any(t.cell["data"] == choice.label for t in trials))
     check_changes(result.name, trials, options.changes or {})
     trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
+
+
+def choose_trials(name: str, trials: Sequence[Trial], only: Mapping[str, object]) -> list[Trial]:
+    """Those whose cells have these entries; refuses entries that no trial has."""
+    found = [t for t in trials if all(key in t.cell and t.cell[key] == value for key, value in only.items())]
+    if trials and not found:
+        wanted = ", ".join(f"{key}={value}" for key, value in only.items())
+        keys = dict.fromkeys(key for trial in trials for key in trial.cell)
+        there = {key: dict.fromkeys(str(t.cell[key]) for t in trials if key in t.cell) for key in keys}
+        known = "; ".join(f"{key}={', '.join(values)}" for key, values in there.items() if len(values) > 1)
+        raise ValueError(f"no run of {name} has {wanted}. Its runs differ in {known or 'nothing'}.")
+    return found
 
 
 def check_changes(name: str, trials: Sequence[Trial], changes: Mapping[str, object]) -> None:
@@ -108,8 +126,9 @@ def variant_name(name: str, options: ReproduceOptions) -> str:
         "repeats": options.scale.repeats,
     }
     quick = "-quick" if options.scale.quick else ""
-    if other == {"data": None, "changes": {}, "seed": 0, "repeats": None}:
+    if other == {"data": None, "changes": {}, "seed": 0, "repeats": None} and not options.only:
         return f"{name}{quick}"
+    other |= {"only": dict(options.only)} if options.only else {}
     return f"{name}{quick}-{hashlib.sha256(json.dumps(other, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
@@ -170,6 +189,8 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         },
         "quick": options.scale.quick,
         "changes": dict(options.changes or {}),
+        "only": dict(options.only),
+        "limits": " ".join(tell_limits(prepared.reproduction, options)),
         "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
         "left_out": prepared.reproduction.left_out,
         "published_code": prepared.reproduction.published_code,
@@ -178,6 +199,13 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "when": now(),
         "seconds": round(seconds, 1),
     }
+
+
+def tell_limits(reproduction: Reproduction, options: ReproduceOptions) -> list[str]:
+    """What a reader of the result must not conclude from it."""
+    said = [reproduction.quick_limits] if options.scale.quick and reproduction.quick_limits else []
+    chosen = ", ".join(f"{key}={value}" for key, value in options.only.items())
+    return [*said, f"Only the runs with {chosen}: claims are judged on these alone."] if chosen else said
 
 
 def make_results(prepared: Prepared, outcome: Trials) -> Json:
@@ -319,7 +347,9 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
             population = clients_of(trial.recipe)
             per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
-            total += trial.recipe.rounds * per_round * cells / _SPEED[choice.is_large]
+            is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
+            speed = _NETWORK_SPEED if is_network else _SPEED
+            total += trial.recipe.rounds * per_round * cells / speed[choice.is_large]
     return total / cores
 
 
@@ -364,11 +394,17 @@ def index_line(result: PublishedResult, out: Path) -> Json:
 
 def best_first(found: JsonObject) -> tuple[bool, bool, bool, str]:
     """Of several variants the index shows one: nothing changed, whole, on real data, the last."""
-    return not found["changes"], not found["quick"], not found["data"]["is_stand_in"], str(found["when"])
+    return (
+        not found["changes"] and not found.get("only"),
+        not found["quick"],
+        not found["data"]["is_stand_in"],
+        str(found["when"]),
+    )
 
 
 def changed_text(found: JsonObject) -> str:
-    return ", ".join(f"{key}={value}" for key, value in found["changes"].items())
+    changed = [f"{key}={value}" for key, value in found["changes"].items()]
+    return ", ".join([*changed, *(f"only {key}={value}" for key, value in found.get("only", {}).items())])
 
 
 def read_found(directory: Path) -> Json | None:

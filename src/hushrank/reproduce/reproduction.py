@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG, explain_getting
+from hushrank.data.intents import find_intents
 from hushrank.data.layout import find_folds
-from hushrank.data.load import find_ignoring_case
+from hushrank.data.load import find_ignoring_case, load_dataset
 from hushrank.data.recognise import name_directory, recognise_set
+from hushrank.data.shapes import shape_named
 from hushrank.files import Json, JsonObject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reproduce.verdicts import Cell, Trials, Verdict
@@ -21,7 +23,9 @@ STAND_INS = {
     "mslr-web30k": "mslr-like",
     "yahoo": "yahoo-like",
     "istella-s": "istella-like",
+    "intent-change": "intent-change-like",
 }
+_QUICK_QUERIES = {"intent-change-like": 60}  # of large stand-ins
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,18 @@ class DataChoice:
     def normalise(self) -> str | None:
         """As in the published runs; stand-ins are generated as they should be."""
         return None if self.is_stand_in or self.name not in CATALOG else CATALOG[self.name].normalise
+
+    @property
+    def n_intents(self) -> int:
+        """0 where a document has the same grade for all."""
+        return shape_named(self.source).n_intents if self.is_stand_in else len(find_intents(Path(self.source)))
+
+    @property
+    def n_grades(self) -> int:
+        """Of the whole set; reads a directory that the catalogue does not know."""
+        if self.is_stand_in:
+            return shape_named(self.source).n_grades
+        return CATALOG[self.name].n_grades if self.name in CATALOG else load_dataset(self.source).n_grades
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,7 @@ class Reproduction:
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
     compute: Callable[[], JsonObject] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
+    quick_limits: str = ""  # what its quick version cannot show, in a sentence
     published_code: str = ""  # what `variant` in a cell stands for, in words
 
 
@@ -89,7 +106,7 @@ def make_trial(data: DataChoice, scale: ReproductionSize, name: str, cell: Cell,
     """A named recipe on this data, with changes; `cell` in the words of the published rows."""
     source = data.source
     if scale.quick and data.is_stand_in and data.is_large:
-        source = f"{source}:n_queries=500"
+        source = f"{source}:n_queries={_QUICK_QUERIES.get(source, 500)}"
     shared = scale.shared(data)
     if NAMED[name].is_offline:
         shared.pop("repeats")  # labels are not drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -95,7 +95,18 @@ class Trials:
     def find(self, **cell: object) -> Finished:
         """The one trial whose cell has these entries; one of a variant only where that is asked for."""
         wanted = {"variant": None, **cell}
-        (found,) = (t for t in self.finished if all(t.cell.get(key) == value for key, value in wanted.items()))
+        found = [t for t in self.finished if all(t.cell.get(key) == value for key, value in wanted.items())]
+        if not found:
+            raise NotJudged(f"Not run: {', '.join(f'{key}={value}' for key, value in cell.items())}.")
+        (one,) = found
+        return one
+
+    def present(self, key: str, wanted: Iterable[str]) -> tuple[str, ...]:
+        """Those of the wanted entries that some trial has; refuses to judge without any."""
+        there = [trial.cell.get(key) for trial in self.finished]
+        found = tuple(entry for entry in wanted if entry in there)
+        if not found:
+            raise NotJudged(f"Not run: {' or '.join(f'{key}={entry}' for entry in wanted)}.")
         return found
 
 
@@ -147,6 +158,19 @@ def all_better(pairs: Sequence[Pair]) -> Verdict:
         for pair, test, p in zip(pairs, tests, corrected, strict=True)
     ]
     return Verdict(holds, max(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
+
+
+def none_better(pairs: Sequence[Pair]) -> Verdict:
+    """Ours significantly higher in no pair: what a text means by "not significantly better"; equality is not shown."""
+    check_some(pairs)
+    tests = [paired_t_test(*pair.aligned()) for pair in pairs]
+    corrected = bonferroni([test.p for test in tests])
+    is_higher = [test.mean_difference > 0 and p < LEVEL for test, p in zip(tests, corrected, strict=True)]
+    words = [
+        f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
+        for pair, test, p in zip(pairs, tests, corrected, strict=True)
+    ]
+    return Verdict(not any(is_higher), min(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
 
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:

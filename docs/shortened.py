@@ -1,0 +1,52 @@
+"""The reason of a verdict in short: of each list of comparisons how many, and from where to where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tables import Row
+
+from hushrank.look.numbers import format_p, format_signed
+
+VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
+_TESTS = re.compile(
+    r"(Paired t-tests, corrected|Two one-sided tests within [\d.]+|One-sided tests, lower by less than [\d.]+|Means)"
+    r": (.*?)\.(?= [A-Z]|$)"
+)
+LEVEL = 0.05
+
+
+def shorten_test(claim: Row) -> str:
+    """The reason of a verdict with each list of comparisons summed up: how many, from where to where."""
+    return _TESTS.sub(lambda found: sum_up(found[1], found[2].split("; "), claim["p"]), claim["why"])
+
+
+def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:
+    if test == "Means":
+        pairs = [[float(x) for x in re.findall(r"-?\d+\.\d{4}", each)[-2:]] for each in comparisons]
+        gaps = [high - low for high, low in pairs]
+        n_so = sum(gap > 0 for gap in gaps)
+        return f"Means in the claimed order in {n_so} of {count(len(gaps), 'case')}, {describe_span(gaps)}."
+    differences = [float(re.findall(r"[+-]\d+\.\d{4}", each)[-1]) for each in comparisons]
+    if test.startswith("Paired"):
+        ps = [float(re.findall(r"\(p ([\d.e+-]+)\)", each)[0]) for each in comparisons]
+        n_so = sum(d > 0 and each < LEVEL for d, each in zip(differences, ps, strict=True))
+        return f"{test}: significantly above in {n_so} of {count(len(ps), 'case')}, {describe_span(differences)}."
+    said = "" if p is None else f", p {format_p(p)}"
+    words = re.sub(r"\b0\.", ".", test)
+    return f"{words}: {count(len(differences), 'difference')} {span(differences)}{said}."
+
+
+def describe_span(values: Sequence[float]) -> str:
+    return f"difference{'' if len(values) == 1 else 's'} {span(values)}"
+
+
+def span(values: Sequence[float]) -> str:
+    decimals = 4 if max(map(abs, values)) < 1 else 1  # Why: an online sum of hundreds has no fourth decimal
+    low, high = (format_signed(pick(values), decimals=decimals) for pick in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
