@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import measured_audit
+import measured_differ
 import measured_leaks
 import measured_live
 import measured_noise
@@ -288,5 +289,6 @@ TABLES: Tables = {
     **measured_leaks.TABLES,
     **measured_sum.TABLES,
     **measured_audit.TABLES,
+    **measured_differ.TABLES,
     **measured_sharing.TABLES,
 }
