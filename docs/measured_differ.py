@@ -10,6 +10,7 @@ from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.data.shapes import shape_named
 from hushrank.data.synthetic import generate_folds, generate_wrapped
+from hushrank.look.chart import ChartText, Line, line_chart
 from hushrank.look.numbers import format_p, format_value
 from hushrank.partitions.division import Skew
 from hushrank.partitions.mixture import Partition
@@ -100,7 +101,8 @@ def describe_cell(row: Row, remedy: str) -> str:
         return shown
     said = [f"p\u00a0{format_p(found['p against averaging'])}"]
     if remedy != "ceiling" and has_gap(row):
-        said.insert(0, f"closed\u00a0{format_value(found['closed'], decimals=2)}")
+        closed = format_value(found["closed"], decimals=2).replace("-", "\u2212")
+        said.insert(0, f"closed\u00a0{closed}")
     return f"{shown}<br>{', '.join(said)}"
 
 
@@ -123,6 +125,22 @@ def alike(data: Path) -> str:
     return make_markdown(["", "user", NAMES["averaging"], NAMES["tastes"], "p, equal within .002"], lines, n_words=2)
 
 
+def opening_chart(data: Path) -> str:
+    """Clients' own rankers and the shared one, on the clients' own labels, while tastes open."""
+    rows = read(data, "differ_opening")["rows"]
+    rounds = tuple(float(row["round"]) for row in rows)
+    lines = [
+        Line(name, rounds, tuple(row[key] for row in rows), has_dots=True)
+        for key, name in (("own", "own rankers"), ("shared", "shared ranker"))
+    ]
+    text = ChartText(
+        "nDCG@10 of the clients' own rankers and of the shared ranker over rounds, informational users",
+        "rounds",
+        "test nDCG@10 by the clients' own labels",
+    )
+    return line_chart(lines, text, name="differ-opening")
+
+
 BOTH = ("four clients", "1,000 clients, 20 groups")
 TABLES: Tables = {
     **{f"differ-skew-{partition}": partial(skew_picture, partition=partition) for partition in DIVIDED},
@@ -139,4 +157,5 @@ TABLES: Tables = {
         of_settings, settings=["network", "network-linear"], titles=["network, 64 units", "linear"]
     ),
     "differ-alike": alike,
+    "differ-opening": opening_chart,
 }

@@ -97,6 +97,15 @@ def test_a_thousand_clients() -> None:
     assert other["remedies"]["tastes"]["closed"] == 0.47 and other["data_sets"] == 2
 
 
+def test_noisy_clicks_open_tastes_late() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "differ_opening.json").read_text(encoding="utf-8"))["rows"]
+    beyond = {row["round"]: round(row["own"] - row["shared"], 4) for row in rows}
+    assert list(beyond) == list(range(0, 1001, 100))
+    assert all(beyond[n] == 0 for n in range(0, 401, 100)) and [round(beyond[n], 3) for n in (500, 600)] == [-0.001] * 2
+    late = [beyond[n] for n in range(700, 1001, 100)]
+    assert late == sorted(late) and late[0] > 0
+
+
 def test_privacy() -> None:
     for user in USERS[:2]:
         for setting, remedy in (("private", "tastes"), ("private", "interpolation"), ("private-many", "tastes")):
