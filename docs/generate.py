@@ -35,6 +35,7 @@ MEASURED = (
     "audit.md",
     "data.md",
     "findings.md",
+    "howto/differ.md",
     "live.md",
     "private_training.md",
     "reconstruction.md",

@@ -12,6 +12,7 @@ from typing import Any
 
 import measured_audit
 import measured_chapter4
+import measured_differ
 import measured_leaks
 import measured_live
 import measured_noise
@@ -248,6 +249,7 @@ TABLES: Tables = {
     **measured_leaks.TABLES,
     **measured_sum.TABLES,
     **measured_audit.TABLES,
+    **measured_differ.TABLES,
     **measured_sharing.TABLES,
     **measured_chapter4.TABLES,
 }

@@ -28,7 +28,12 @@ PAGES = sorted(DOCS.rglob("*.md"))
 SHOWING = [
     page for page in PAGES if re.search(r"^```(console|python)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 ]
-SLOW = {"howto/own-data.md", "howto/compare.md", "howto/reproduce.md"}  # programs of their own, beside the README's
+SLOW = {  # programs of their own, beside the README's
+    "howto/own-data.md",
+    "howto/compare.md",
+    "howto/differ.md",
+    "howto/reproduce.md",
+}
 _CITATION = re.compile(r"\[((?:[a-z][a-z-]*\d{4}|fpdgd|thesis|foltr-es|study|fedps)(?=[\],;])[^\]\n]*)\]")
 
 

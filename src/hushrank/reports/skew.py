@@ -27,7 +27,7 @@ def skew_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     for i, (skew, names) in enumerate(whose.items()):
         title = some_of(names) if len(runs) > 1 else skew.name
         heading = f"<h3>{escape(title)}</h3>" if max(len(runs), len(whose)) > 1 else ""
-        parts.append(heading + paragraph(describe_skew(skew)) + _figure(skew, name=f"skew-{i}"))
+        parts.append(heading + paragraph(describe_skew(skew)) + skew_figure(skew, name=f"skew-{i}"))
     return section("How clients differ", *parts) if parts else ""
 
 
@@ -52,7 +52,8 @@ def _short(skew: RunSkew) -> str:
     return f"Clients differ by partition {skew.name}: skew {format_value(skew.value)} ({_SCALE})"
 
 
-def _figure(skew: RunSkew, *, name: str) -> str:
+def skew_figure(skew: RunSkew, *, name: str) -> str:
+    """The chart and the numbers behind it. `name` must be unique on the page."""
     if not skew.rows:
         return ""
     shown = skew.rows[:MOST_BARS]
