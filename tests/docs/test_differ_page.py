@@ -106,6 +106,13 @@ def test_noisy_clicks_open_tastes_late() -> None:
     assert late == sorted(late) and late[0] > 0
 
 
+def test_tastes_as_they_are_now_were_run_again() -> None:
+    found = json.loads((DOCS / "benchmarks" / "differ_opening.json").read_text(encoding="utf-8"))
+    again, before = found["four_clients_perfect_again"], means("four", "perfect")
+    assert f"reaches .{again['tastes']:.3f} instead of .{before['tastes']:.3f}".replace(".0.", ".") in PAGE
+    assert again["tastes"] - again["averaging"] > 0.9 * gain("four", "perfect", "tastes")
+
+
 def test_privacy() -> None:
     for user in USERS[:2]:
         for setting, remedy in (("private", "tastes"), ("private", "interpolation"), ("private-many", "tastes")):
