@@ -56,7 +56,6 @@ LAYERS = FedPer(personal=("output/weights",))
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tastes that are believed after two rounds, so that few rounds show what they do."""
     monkeypatch.setattr("hushrank.remedies.tastes._SURE", 0.01)
-    monkeypatch.setattr("hushrank.remedies.tastes._SURE_ALONE", 0.01)
     monkeypatch.setattr("hushrank.remedies.tastes._SETTLE", 2)
 
 

@@ -30,7 +30,7 @@ def test_a_taste_is_believed_after_seventeen_rounds_that_agree() -> None:
     belief = Belief(np.zeros((1, 2), np.float32), np.zeros(1, np.float32))
     strengths = []
     for _ in range(18):
-        belief = believe(np, belief, np.ones(1, np.float32), np.array([True]), 4.0)
+        belief = believe(np, belief, np.ones(1, np.float32), np.array([True]))
         strengths.append(float(belief.strength[0]))
     assert strengths == [0.0] * 16 + [1.0, 1.0]
     assert not belief.evidence.any()
@@ -38,7 +38,7 @@ def test_a_taste_is_believed_after_seventeen_rounds_that_agree() -> None:
 
 def test_a_taste_that_nobody_has_is_not_heard_and_one_that_misleads_fades() -> None:
     belief = Belief(np.zeros((2, 2), np.float32), np.array([0.0, 1.0], np.float32))
-    after = believe(np, belief, np.array([1.0, -1.0], np.float32), np.array([False, True]), 4.0)
+    after = believe(np, belief, np.array([1.0, -1.0], np.float32), np.array([False, True]))
     assert not after.evidence.any()
     np.testing.assert_allclose(after.strength, [0.0, 0.9])  # a tenth of a round's agreement
 
@@ -50,7 +50,7 @@ def test_agreement_by_chance_opens_almost_nothing() -> None:
     has_opened = np.zeros(n, bool)
     for _ in range(500):
         chance = generator.uniform(-1, 1, n).astype(np.float32)
-        belief = believe(np, belief, chance, np.ones(n, bool), 4.0)
+        belief = believe(np, belief, chance, np.ones(n, bool))
         has_opened |= belief.strength > 0
     assert has_opened.sum() <= 10  # of a thousand: 4 standard errors, looked at 500 times
 
@@ -135,7 +135,6 @@ class Plug:
 @pytest.mark.parametrize("engine", ["numba", "xla", "plain"])
 def test_a_stopped_run_resumes_to_the_same_bits(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushrank.remedies.tastes._SURE", 0.01)
-    monkeypatch.setattr("hushrank.remedies.tastes._SURE_ALONE", 0.01)
     monkeypatch.setattr("hushrank.remedies.tastes._SETTLE", 2)
     monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)
     setting = opposed(with_remedy(Tastes(n_tastes=3), n_folds=1, rounds=6))

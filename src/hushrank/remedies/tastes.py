@@ -29,8 +29,7 @@ _EVIDENCE, _STRENGTH = "evidence", "strength"  # what clients keep, or the serve
 _MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers
 _OFFERED = 32
 _SETTLE = 10  # rounds in which clients are dealt out among the tastes, before they choose
-_SURE, _SURE_ALONE = 4.0, 5.0  # standard errors at which a taste is believed: one that is offered, one client's own
-# Why so many, and more for one's own: every round of every taste is a chance to be wrong, and clients are many.
+_SURE = 4.0  # standard errors at which a taste is believed. Why 4: clients and rounds are many chances to be wrong
 _STEP = 0.1  # of a strength, for one round's agreement
 _SMOOTH = 0.1  # share of the newest round in the sums behind the centres, and in a client's usual length
 _SCALE = 2.0**-6  # of what is sent beside the update. Why small: a clip norm is for both together
@@ -110,7 +109,7 @@ class Tastes(Remedy):
         agreement = agree(xp, beyond, self._find_taste(turn)[0], own[_LENGTH])
         kept = {_PULL: pull, _LENGTH: follow_length(xp, own[_LENGTH], beyond)}
         if not self._n:
-            belief = believe(xp, Belief(own[_EVIDENCE], own[_STRENGTH]), agreement, agreement != 0, _SURE_ALONE)
+            belief = believe(xp, Belief(own[_EVIDENCE], own[_STRENGTH]), agreement, agreement != 0)
             return moved, {**kept, **belief._asdict()}
         is_mine = (self._choose(turn)[:, None] == xp.arange(self._n)).astype(np.float32)
         told = xp.concatenate([pull, agreement[:, None], xp.ones_like(agreement)[:, None]], axis=1)
@@ -129,7 +128,7 @@ class Tastes(Remedy):
         least = np.float32(0.5 / mean.n_clients)  # Why: with less than half a client a taste has nobody
         heard = xp.maximum(shares, least)
         agreement = agreements / heard * xp.sqrt(heard * mean.n_cohort)  # as spread as one client's
-        belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least, _SURE)
+        belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least)
         return known | {_SUMS: sums, _CENTRES: find_centres(xp, sums, least), **belief._asdict()}
 
     def _choose(self, turn: Turn) -> Array:
@@ -171,12 +170,12 @@ def follow_length(xp: ModuleType, length: Array, beyond: Array) -> Array:
     return xp.where(length > 0, np.float32(1 - _SMOOTH) * length + np.float32(_SMOOTH) * square, square)
 
 
-def believe(xp: ModuleType, belief: Belief, agreement: Array, is_heard: Array, sure: float) -> Belief:
+def believe(xp: ModuleType, belief: Belief, agreement: Array, is_heard: Array) -> Belief:
     """The strengths after one more round's agreement [m], which has mean 0 where there is no taste."""
     is_open = belief.strength > 0
     fresh = xp.stack([agreement, agreement * agreement], axis=1)
     evidence = belief.evidence + xp.where((is_heard & ~is_open)[:, None], fresh, np.float32(0))
-    is_sure = evidence[:, 0] > np.float32(sure) * xp.sqrt(evidence[:, 1])
+    is_sure = evidence[:, 0] > np.float32(_SURE) * xp.sqrt(evidence[:, 1])
     followed = xp.clip(belief.strength + np.float32(_STEP) * xp.where(is_heard, agreement, np.float32(0)), 0, 1)
     strength = xp.where(is_open, followed, is_sure.astype(np.float32))
     return Belief(xp.where((strength > 0)[:, None], np.float32(0), evidence), strength)

@@ -175,8 +175,9 @@ def count_skipped(setting: Setting, fold: int) -> int:
 
 def count_bytes(method: Method) -> int:
     """What a client sends in a round: its message, or all messages of a secure sum."""
-    message, n_clients = method.exchange.count_bytes(method.n_sent), method.population.cohort_size
-    return method.summation.count_bytes(message, n_clients=n_clients, n_params=method.n_sent)
+    n_numbers = method.n_sent - method.n_personal  # Why: what a client keeps for itself is not sent
+    message, n_clients = method.exchange.count_bytes(n_numbers), method.population.cohort_size
+    return method.summation.count_bytes(message, n_clients=n_clients, n_params=n_numbers)
 
 
 def count_lost_rounds(setting: Setting) -> int:
