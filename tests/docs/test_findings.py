@@ -37,7 +37,7 @@ def table(name: str) -> list[list[str]]:
 
 
 def test_pages_show_every_table_as_it_follows_from_the_measurements() -> None:
-    pages = [path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")]
+    pages = [path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")]
     assert all(MEASURED["fill_page"](page) == page for page in pages)
     shown = [name for page in pages for name in re.findall(r"<!-- measured: ([\w-]+) -->", page)]
     assert sorted(shown) == sorted(MEASURED["TABLES"])

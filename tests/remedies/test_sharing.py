@@ -300,7 +300,7 @@ def run_changed(name: str, changes: dict[str, Any], out: Path) -> None:
 def test_a_click_log_has_nothing_to_share(tmp_path: Path) -> None:
     make_log(LogRequest("tiny", n_impressions=30, n_clients=3), tmp_path / "log.jsonl")
     changes = {"data": "tiny", "folds": [1], "remedy": "data-sharing", "log": str(tmp_path / "log.jsonl")}
-    with pytest.raises(ValueError, match="not central training, foltr-es or a log"):
+    with pytest.raises(ValueError, match="a click log has no simulated clients"):
         run_changed("fpdgd", changes, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hushrank.aggregation.compatibility import Privacy
 from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.attacks.named import find_attack
@@ -22,6 +23,7 @@ from hushrank.partitions.mixture import divide_clients
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
+from hushrank.recipes.checks import combination_of
 from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import clients_of, partition_of
@@ -122,7 +124,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
 def remedy_of(recipe: Recipe) -> Remedy:
     """What is done about clients that differ."""
     remedy = find_remedy(recipe.remedy, **options_for(recipe, "remedy"))
-    return remedy.among(recipe.n_clients, is_noisy=recipe.privacy != "none")
+    return remedy.among(recipe.n_clients, is_noisy=combination_of(recipe).privacy is not Privacy.none)
 
 
 def ranker_of(recipe: Recipe, *, n_features: int) -> LinearRanker | MlpRanker:
