@@ -55,6 +55,13 @@ def test_the_page_names_every_partition_and_runs_every_remedy() -> None:
     assert all(f"--set remedy={name} " in PAGE for name in REMEDIES if name != NONE)
 
 
+def test_the_threat_model_says_what_every_remedy_tells() -> None:
+    text = (DOCS / "threat_model.md").read_text(encoding="utf-8")
+    table = text.split("| remedy | what else a message says |")[1].split("\n\n")[0]
+    named = [line.split("|")[1] for line in table.splitlines()[1:]]
+    assert all(any(f"`{name}`" in cell for cell in named) for name in REMEDIES if name != NONE)
+
+
 def test_a_changed_measurement_changes_its_table_alone(tmp_path: Path) -> None:
     data = Path(shutil.copytree(DOCS / "benchmarks", tmp_path / "benchmarks"))
     changed = json.loads((data / "differ.json").read_text())

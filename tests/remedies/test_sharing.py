@@ -17,7 +17,6 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.recipes.disclosure import who_learns
-from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe, hash_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.click_log import LogRequest, make_log
@@ -255,17 +254,32 @@ def test_sharing_mends_clients_that_have_one_grade_each() -> None:
 # What is said, and what is refused
 
 
-def test_reports_say_what_is_given_away() -> None:
-    sound: dict[str, Any] = {"privacy": "sound", "epsilon": 1, "warm_up": 60}
-    for remedy, words in (("data-sharing", "0.25 of all queries with documents"), ("synthetic-sharing", "sums over")):
-        chosen, method = recipe(remedy, **sound), made(remedy, **sound).method
-        guarantee = explain_guarantee(chosen, method)
-        assert words in who_learns(chosen, method).promise
-        assert (
-            guarantee is not None and "for messages alone" in guarantee["guarantee"] and words in guarantee["guarantee"]
-        )
-    plain = recipe("none", privacy="sound", epsilon=1)
-    assert "messages alone" not in str(explain_guarantee(plain, resolve(plain).method))
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        ("data-sharing", "25 % of all training queries with documents and grades, and every client has 100 % of these"),
+        ("synthetic-sharing", "sums over each client's documents"),
+    ],
+)
+@pytest.mark.parametrize("masked", [{}, {"secure_sum": True}])
+def test_reports_say_what_is_given_away(remedy: str, words: str, masked: dict[str, Any]) -> None:
+    chosen = recipe(remedy, warm_up=60, **masked)
+    said = who_learns(chosen, resolve(chosen).method)
+    assert words in said.promise and words in dict(said.lines)["the server and every client"]
+    assert "Queries, documents" not in said.promise and "Clicks stay on each client" in said.promise
+    assert "searches" not in dict(said.lines)["a client"]
+    plain = recipe("none", **masked)
+    assert "Queries, documents and clicks stay" in who_learns(plain, resolve(plain).method).promise
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+@pytest.mark.parametrize(
+    "privacy", [{"privacy": "sound", "epsilon": 1}, {"privacy": "paper", "epsilon": 1, "sensitivity": 3}]
+)
+def test_no_epsilon_is_promised_for_what_is_shared(remedy: str, privacy: dict[str, Any]) -> None:
+    recipe("none", **privacy)
+    with pytest.raises(ValueError, match=f"remedy={remedy} shares .* privacy={privacy['privacy']} does not protect"):
+        recipe(remedy, **privacy)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
