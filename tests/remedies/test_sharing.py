@@ -13,7 +13,7 @@ from tiny_settings import run_plainly
 from hushrank.engine import train
 from hushrank.engine.estimate import count_planned
 from hushrank.engine.inputs import cell_key, initial_params
-from hushrank.engine.plan import Cell
+from hushrank.engine.plan import Cell, estimate_bytes, make_plans
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.recipes.disclosure import who_learns
@@ -304,6 +304,20 @@ def test_what_cannot_be_shared_is_refused_before_a_directory_exists(
     sizes = {"n_clients": 4, "rounds": 1} if name == "fpdgd" else {}
     with pytest.raises(ValueError, match=message):
         run_changed(name, {"data": "tiny", "remedy": remedy, **sizes, **changes}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_warm_up_beyond_the_memory_limit_is_refused_before_a_directory_exists(tmp_path: Path) -> None:
+    chosen = recipe("synthetic-sharing", warm_up=100, synthetic_queries=400, alpha=0)
+    setting = resolve(chosen)
+    assert setting.warm_up is not None
+    needs = [
+        max(estimate_bytes(each, plan) for plan in make_plans(each, platform="cpu", n_devices=1))
+        for each in (setting, setting.warm_up)
+    ]
+    assert needs[0] < needs[1]
+    with pytest.raises(ValueError, match=f"needs about {needs[1]:,} bytes and the memory limit is {needs[0]:,}"):
+        run_recipe(chosen, RunOptions(out=tmp_path / "run", memory_limit=needs[0], device="cpu"))
     assert not (tmp_path / "run").exists()
 
 
