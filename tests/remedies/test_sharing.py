@@ -321,6 +321,18 @@ def test_a_warm_up_beyond_the_memory_limit_is_refused_before_a_directory_exists(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("partition", "n_clients"), [("labels-2", 3), ("dirichlet", 3), ("labels-1", 6)])
+def test_lists_cannot_be_counted_where_clients_divide_the_documents_of_a_grade(partition: str, n_clients: int) -> None:
+    made("data-sharing", partition, n_clients=n_clients)
+    with pytest.raises(ValueError, match="of one grade are divided among clients: use partition=labels-1 with one"):
+        made("synthetic-sharing", partition, n_clients=n_clients)
+
+
+@pytest.mark.parametrize("partition", ["labels-1", "queries", "quantity", "clicks", "intents", "queries+clicks"])
+def test_lists_are_counted_where_a_client_has_all_documents_of_a_grade(partition: str) -> None:
+    assert common(made("synthetic-sharing", partition)).n_queries > 0
+
+
 def run_changed(name: str, changes: dict[str, Any], out: Path) -> None:
     run_recipe(change_recipe(NAMED[name], changes), RunOptions(out=out))
 
@@ -328,7 +340,7 @@ def run_changed(name: str, changes: dict[str, Any], out: Path) -> None:
 def test_a_click_log_has_nothing_to_share(tmp_path: Path) -> None:
     make_log(LogRequest("tiny", n_impressions=30, n_clients=3), tmp_path / "log.jsonl")
     changes = {"data": "tiny", "folds": [1], "remedy": "data-sharing", "log": str(tmp_path / "log.jsonl")}
-    with pytest.raises(ValueError, match="not central training, foltr-es or a log"):
+    with pytest.raises(ValueError, match="a click log has no simulated clients that send updates"):
         run_changed("fpdgd", changes, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
