@@ -92,10 +92,17 @@ def test_an_intent_that_is_missing_or_alone_is_named(write: Write) -> None:
         load_dataset(make_set(write, intents={}))
 
 
+def test_two_files_of_one_intent_are_refused(write: Write) -> None:
+    with pytest.raises(ValueError, match=r"intents has two files of intent 1, 01\.txt and 1\.txt"):
+        load_dataset(make_set(write, intents={**INTENTS, "01.txt": "7 0 en-1 1\n"}))
+
+
 def test_names_that_never_meet_and_rows_without_names_are_refused(write: Write) -> None:
     strangers = dict.fromkeys(("1.txt", "2.txt"), "7 0 other 1\n")
-    with pytest.raises(LetorError, match=r"none of its queries and documents is in .*intents\. Are they named alike"):
+    with pytest.raises(LetorError, match=r"none of its queries and documents is in .*1\.txt\. Are they named alike"):
         load_dataset(make_set(write, intents=strangers))
+    with pytest.raises(LetorError, match=r"none of its queries and documents is in .*2\.txt\. Are they named alike"):
+        load_dataset(make_set(write, intents={**INTENTS, "2.txt": "7 0 other 1\n"}))
     place = make_set(write)
     write("1 qid:7 1:4\n0 qid:7 1:2 #en-2\n", "set/clueweb09_intent_change.txt")
     with pytest.raises(LetorError, match="a row has no document name, which the files in intents/ need"):

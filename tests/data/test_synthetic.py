@@ -145,6 +145,8 @@ def test_without_a_nonlinear_part_products_of_features_do_not_help() -> None:
         ("tiny:empty_share=1", "empty_share is 1.0, must be from 0 to .99"),
         ("tiny:noise=nan", "noise is nan, must be from 0"),
         ("tiny:nonlinear_share=2", "nonlinear_share is 2.0, must be from 0 to 1"),
+        ("tiny:seed=-1", "seed is -1, must be a whole number from 0"),
+        ("tiny:seed=1,noise=0.2,seed=2", "tiny has 2 seeds, 1 and 2: name one"),
         ("tiny:n_features=3", "n_features is 3, must be at least 4"),
     ],
 )

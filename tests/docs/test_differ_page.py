@@ -10,11 +10,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from shown_blocks import ROOT
 
 from hushrank.partitions.alike import IID
 from hushrank.partitions.named import PARTITIONS
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.recipes.resolve import resolve
 from hushrank.remedies.named import NONE, REMEDIES
 
 DOCS = ROOT / "docs"
@@ -53,6 +56,21 @@ def test_every_measured_setting_is_on_the_page_once() -> None:
 def test_the_page_names_every_partition_and_runs_every_remedy() -> None:
     assert all(f"`partition={name}`" in PAGE for name in PARTITIONS if name != IID)
     assert all(f"--set remedy={name} " in PAGE for name in REMEDIES if name != NONE)
+
+
+def test_the_page_says_how_many_lists_of_two_labels_have_both() -> None:
+    changes = {"data": "mq2008-like", "partition": "labels-2", "n_clients": 3, "folds": [1]}
+    parts = [group.train for group in resolve(change_recipe(NAMED["fpdgd"], changes)).groups_of(0, 0)]
+    shares = [np.mean([np.ptp(part.grades[part.rows(q)]) > 0 for q in range(part.n_queries)]) for part in parts]
+    first, second, third = (f"{share:.2f}".removeprefix("0") for share in shares)
+    assert f"have both: {first}, {second} and {third} of the three clients' lists" in PAGE
+
+
+def test_the_threat_model_says_what_every_remedy_tells() -> None:
+    text = (DOCS / "threat_model.md").read_text(encoding="utf-8")
+    table = text.split("| remedy | what else a message says |")[1].split("\n\n")[0]
+    named = [line.split("|")[1] for line in table.splitlines()[1:]]
+    assert all(any(f"`{name}`" in cell for cell in named) for name in REMEDIES if name != NONE)
 
 
 def test_a_changed_measurement_changes_its_table_alone(tmp_path: Path) -> None:

@@ -120,6 +120,13 @@ def test_only_labels_differ_so_features_are_shared() -> None:
     assert all(kind.test is not None and kind.test.features is DIFFERING.test.features for kind in kinds)
 
 
+def test_splits_with_other_numbers_of_intents_are_refused() -> None:
+    given = whole(4, fold="intents")
+    bare = replace(given.fold, test=replace(given.fold.test, intents=None))
+    with pytest.raises(ValueError, match="as many intents in every split, and fold 1 has train 4, vali 4, test 0"):
+        Intents().divide(replace(given, fold=bare))
+
+
 @pytest.mark.parametrize("carry", [0.0, 0.3, 1.0])
 def test_a_share_of_the_queries_keeps_the_order_of_the_intents(carry: float) -> None:
     ids = tuple(f"q{i}" for i in range(4000))

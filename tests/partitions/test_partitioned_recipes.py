@@ -75,6 +75,18 @@ def test_searches_of_a_mixture_are_those_of_the_list_and_the_control_makes_as_ma
     assert count_interactions(clients_of(recipe("quantity", 5, control=True)), np.arange(5)).tolist() == [5] * 5
 
 
+def test_a_cluster_without_relevant_test_queries_is_not_measured_by_those_of_others() -> None:
+    setting = resolve(recipe("queries", 12))
+    found = setting.groups_of(0, 0)
+    tests = [group.test for group in found if group.test is not None]
+    assert len(tests) == 12 and any(test.n_queries == 0 for test in tests)
+    assert sum(test.n_queries for test in tests) == setting.dataset.folds[0].test.n_queries
+    looks = simulate(setting, Options(engine="numba"))[0][0].looks
+    each = np.array([looks[f"offline/nDCG@10/{group.name}"][-1] for group in found])
+    assert np.array_equal(np.isnan(each), [not test.grades.any() for test in tests])
+    assert looks["personal/nDCG@10"][-1] == pytest.approx(float(np.nanmean(each)), rel=1e-6)
+
+
 # Controls
 
 

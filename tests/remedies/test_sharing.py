@@ -13,11 +13,10 @@ from tiny_settings import run_plainly
 from hushrank.engine import train
 from hushrank.engine.estimate import count_planned
 from hushrank.engine.inputs import cell_key, initial_params
-from hushrank.engine.plan import Cell
+from hushrank.engine.plan import Cell, estimate_bytes, make_plans
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.recipes.disclosure import who_learns
-from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe, hash_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.click_log import LogRequest, make_log
@@ -255,17 +254,32 @@ def test_sharing_mends_clients_that_have_one_grade_each() -> None:
 # What is said, and what is refused
 
 
-def test_reports_say_what_is_given_away() -> None:
-    sound: dict[str, Any] = {"privacy": "sound", "epsilon": 1, "warm_up": 60}
-    for remedy, words in (("data-sharing", "0.25 of all queries with documents"), ("synthetic-sharing", "sums over")):
-        chosen, method = recipe(remedy, **sound), made(remedy, **sound).method
-        guarantee = explain_guarantee(chosen, method)
-        assert words in who_learns(chosen, method).promise
-        assert (
-            guarantee is not None and "for messages alone" in guarantee["guarantee"] and words in guarantee["guarantee"]
-        )
-    plain = recipe("none", privacy="sound", epsilon=1)
-    assert "messages alone" not in str(explain_guarantee(plain, resolve(plain).method))
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        ("data-sharing", "25 % of all training queries with documents and grades, and every client has 100 % of these"),
+        ("synthetic-sharing", "sums over each client's documents"),
+    ],
+)
+@pytest.mark.parametrize("masked", [{}, {"secure_sum": True}])
+def test_reports_say_what_is_given_away(remedy: str, words: str, masked: dict[str, Any]) -> None:
+    chosen = recipe(remedy, warm_up=60, **masked)
+    said = who_learns(chosen, resolve(chosen).method)
+    assert words in said.promise and words in dict(said.lines)["the server and every client"]
+    assert "Queries, documents" not in said.promise and "Clicks stay on each client" in said.promise
+    assert "searches" not in dict(said.lines)["a client"]
+    plain = recipe("none", **masked)
+    assert "Queries, documents and clicks stay" in who_learns(plain, resolve(plain).method).promise
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+@pytest.mark.parametrize(
+    "privacy", [{"privacy": "sound", "epsilon": 1}, {"privacy": "paper", "epsilon": 1, "sensitivity": 3}]
+)
+def test_no_epsilon_is_promised_for_what_is_shared(remedy: str, privacy: dict[str, Any]) -> None:
+    recipe("none", **privacy)
+    with pytest.raises(ValueError, match=f"remedy={remedy} shares .* privacy={privacy['privacy']} does not protect"):
+        recipe(remedy, **privacy)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -293,6 +307,32 @@ def test_what_cannot_be_shared_is_refused_before_a_directory_exists(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_warm_up_beyond_the_memory_limit_is_refused_before_a_directory_exists(tmp_path: Path) -> None:
+    chosen = recipe("synthetic-sharing", warm_up=100, synthetic_queries=400, alpha=0)
+    setting = resolve(chosen)
+    assert setting.warm_up is not None
+    needs = [
+        max(estimate_bytes(each, plan) for plan in make_plans(each, platform="cpu", n_devices=1))
+        for each in (setting, setting.warm_up)
+    ]
+    assert needs[0] < needs[1]
+    with pytest.raises(ValueError, match=f"needs about {needs[1]:,} bytes and the memory limit is {needs[0]:,}"):
+        run_recipe(chosen, RunOptions(out=tmp_path / "run", memory_limit=needs[0], device="cpu"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("partition", "n_clients"), [("labels-2", 3), ("dirichlet", 3), ("labels-1", 6)])
+def test_lists_cannot_be_counted_where_clients_divide_the_documents_of_a_grade(partition: str, n_clients: int) -> None:
+    made("data-sharing", partition, n_clients=n_clients)
+    with pytest.raises(ValueError, match="of one grade are divided among clients: use partition=labels-1 with one"):
+        made("synthetic-sharing", partition, n_clients=n_clients)
+
+
+@pytest.mark.parametrize("partition", ["labels-1", "queries", "quantity", "clicks", "intents", "queries+clicks"])
+def test_lists_are_counted_where_a_client_has_all_documents_of_a_grade(partition: str) -> None:
+    assert common(made("synthetic-sharing", partition)).n_queries > 0
+
+
 def run_changed(name: str, changes: dict[str, Any], out: Path) -> None:
     run_recipe(change_recipe(NAMED[name], changes), RunOptions(out=out))
 
@@ -300,7 +340,7 @@ def run_changed(name: str, changes: dict[str, Any], out: Path) -> None:
 def test_a_click_log_has_nothing_to_share(tmp_path: Path) -> None:
     make_log(LogRequest("tiny", n_impressions=30, n_clients=3), tmp_path / "log.jsonl")
     changes = {"data": "tiny", "folds": [1], "remedy": "data-sharing", "log": str(tmp_path / "log.jsonl")}
-    with pytest.raises(ValueError, match="a click log has no simulated clients"):
+    with pytest.raises(ValueError, match="a click log has no simulated clients that send updates"):
         run_changed("fpdgd", changes, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

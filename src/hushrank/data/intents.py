@@ -29,7 +29,12 @@ def find_intents(directory: Path) -> tuple[Path, ...]:
     if not folder.is_dir():
         return ()
     named = [(path, _FILE.fullmatch(path.name)) for path in sorted(folder.iterdir()) if path.is_file()]
-    files = {int(match[1]): path for path, match in named if match and int(match[1]) > 0}
+    files: dict[int, Path] = {}
+    for path, match in named:
+        if match and int(match[1]) > 0:
+            first = files.setdefault(int(match[1]), path)
+            if first is not path:
+                raise ValueError(f"{folder} has two files of intent {int(match[1])}, {first.name} and {path.name}.")
     for number in range(1, max([2, *files]) + 1):
         if number not in files:
             raise FileNotFoundError(
@@ -57,10 +62,8 @@ def judge_by_intents(queries: QuerySet, qrels: Mapping[Path, Mapping[tuple[str, 
     owners = [name for name, n in zip(queries.query_ids, queries.lengths.tolist(), strict=True) for _ in range(n)]
     pairs = list(zip(owners, documents, strict=True))
     intents = np.zeros((len(qrels), queries.n_documents), np.uint8)
-    for intent, grades in zip(intents, qrels.values(), strict=True):
+    for intent, (file, grades) in zip(intents, qrels.items(), strict=True):
+        if not any(pair in grades for pair in pairs):
+            raise LetorError(f"{path}: none of its queries and documents is in {file}. Are they named alike there?")
         intent[:] = [grades.get(pair, 0) for pair in pairs]
-    if not any(pair in grades for grades in qrels.values() for pair in pairs):
-        raise LetorError(
-            f"{path}: none of its queries and documents is in {next(iter(qrels)).parent}. Are they named alike there?"
-        )
     return replace(queries, grades=intents.max(axis=0), intents=intents)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from hushrank.streams import seed_key
+
 _OF_INTENTS = ("n_intents", "common")
 
 
@@ -92,7 +94,11 @@ def split_seed(text: str) -> tuple[str, int | None]:
     name, _, changes = text.partition(":")
     others = [change for change in changes.split(",") if change and not change.startswith("seed=")]
     seeds = [change.removeprefix("seed=") for change in changes.split(",") if change.startswith("seed=")]
-    seed = int(_parse_value("seed", seeds[-1], int)) if seeds else None  # type: ignore[arg-type]
+    if len(seeds) > 1:
+        raise ValueError(f"{name} has {len(seeds)} seeds, {' and '.join(seeds)}: name one.")
+    seed = int(_parse_value("seed", seeds[0], int)) if seeds else None  # type: ignore[arg-type]
+    if seed is not None:
+        seed_key(seed)  # refuses a number that is no seed
     return name + (":" + ",".join(others) if others else ""), seed
 
 

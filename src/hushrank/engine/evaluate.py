@@ -33,7 +33,7 @@ class Quality(NamedTuple):
     """How good a ranker is on a split."""
 
     ndcg: float  # over the queries that have a relevant document
-    max_rr: float  # expected, over all queries; NaN for a person who is no click table
+    max_rr: float  # expected, over all queries; NaN for a person who is no click table, and where there are none
 
 
 def prepare_examiner(queries: QuerySet, *, k: int = 10) -> Examiner:
@@ -69,7 +69,9 @@ def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable
     dcg = np.bincount(examiner.query_of, weights=gains, minlength=examiner.queries.n_queries)
     counts = examiner.ideals > 0
     ndcg = float(np.mean(dcg[counts] / examiner.ideals[counts])) if counts.any() else float("nan")
-    return Quality(ndcg, float("nan") if table is None else expect_max_rr(examiner, ranked, table))
+    if table is None or not examiner.queries.n_queries:
+        return Quality(ndcg, float("nan"))
+    return Quality(ndcg, expect_max_rr(examiner, ranked, table))
 
 
 def examine_many(examiner: Examiner, ranker: Ranker, rankers: Array) -> Array:

@@ -22,7 +22,10 @@ _K = 10  # places of a list
 
 @dataclass(frozen=True)
 class Behaviours:
-    """Client c clicks as the c-th of the named people; those of the recipe's `clicks` are not asked."""
+    """Client c clicks as the c-th of the named people; those of the recipe's `clicks` are not asked.
+
+    Differs: in the control a client's behaviour is drawn once per round, for all its searches of that round.
+    """
 
     behaviour: str = key(
         "ccm", "of people: ccm (perfect, navigational, informational), pbm (pbm-0 to pbm-2)", choices=tuple(BEHAVIOURS)

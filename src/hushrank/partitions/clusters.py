@@ -37,10 +37,10 @@ class Clusters:
             )
         scale = measure_scale(train)
         means, of_query = find_clusters(place_queries(train, scale), n, key=whole.key)
-        parts: list[list[QuerySet | None]] = [[*hand_out_queries(train, of_query, n)]]
+        parts = [hand_out_queries(train, of_query, n)]
         for split in (whole.fold.vali, whole.fold.test):
             nearest = _distances(place_queries(split, scale), means).argmin(axis=1)
-            parts.append([own if own.grades.any() else None for own in hand_out_queries(split, nearest, n)])
+            parts.append(hand_out_queries(split, nearest, n))
         kinds = tuple(Kind(f"cluster-{c + 1}", *own) for c, own in enumerate(zip(*parts, strict=True)))
         return Division(kinds, tuple(range(n)))
 

@@ -67,7 +67,14 @@ def check_intents(whole: Whole) -> int:
             "partition=intents needs data whose grades differ by intent, and here a document has the same for all: "
             "take intent-change-like or intent-change."
         )
-    return min(counts)
+    if len(counts) > 1:
+        numbers = ", ".join(
+            f"{name} {split.n_intents}" for name, split in zip(("train", "vali", "test"), _splits(whole), strict=True)
+        )
+        raise ValueError(
+            f"partition=intents needs as many intents in every split, and fold {whole.fold.number} has {numbers}."
+        )
+    return counts.pop()
 
 
 def _splits(whole: Whole) -> tuple[QuerySet, QuerySet, QuerySet]:

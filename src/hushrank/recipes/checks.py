@@ -20,6 +20,7 @@ from hushrank.keys import keys_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.named import MODES
+from hushrank.privacy.none import OpenUpdates
 from hushrank.rankers.named import named_ranker
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import check_partition, clients_of
@@ -95,6 +96,11 @@ def check_remedy(recipe: Recipe) -> None:
         raise ValueError(
             f"remedy is {recipe.remedy!r}, but {what} has no simulated clients that send updates: leave remedy out, or "
             "run fpdgd."
+        )
+    if remedy.warning is not None and recipe.privacy != OpenUpdates.mode:
+        raise ValueError(
+            f"remedy={recipe.remedy} shares something of clients' data that privacy={recipe.privacy} does not protect, "
+            "so that no guarantee would hold: leave privacy out, or the remedy."
         )
     check_layers(recipe, remedy)
     if not remedy.has_memory:

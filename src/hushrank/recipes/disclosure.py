@@ -6,9 +6,11 @@ The first sentence says what is promised. The lines below it go through those wh
 from __future__ import annotations
 
 from hushrank.engine.setting import Method
-from hushrank.privacy.disclosure import Disclosure
+from hushrank.privacy.disclosure import STAYS, Disclosure
 from hushrank.recipes.guarantee import exposure_of
 from hushrank.recipes.recipe import Recipe
+
+_SHARED_STAYS = "Clicks stay on each client"  # where clients give something of their queries and documents away
 
 
 def who_learns(recipe: Recipe, method: Method) -> Disclosure:
@@ -23,12 +25,14 @@ def who_learns(recipe: Recipe, method: Method) -> Disclosure:
             ),
         )
     said = method.exchange.disclose(exposure_of(recipe, method.population, n_params=method.n_sent))
-    own = ("a client", "Its own searches and clicks, which never leave it, and the ranker of every round.")
+    lines = (*said.lines, *_describe_remedy(recipe, method), ("this run", _describe_run(recipe)))
     warning = method.remedy.warning
-    promise = said.promise if warning is None else f"{warning} Of everything else: {said.promise}"
-    return Disclosure(
-        promise, (own, *said.lines, *_describe_remedy(recipe, method), ("this run", _describe_run(recipe)))
-    )
+    if warning is None:
+        own = ("a client", "Its own searches and clicks, which never leave it, and the ranker of every round.")
+        return Disclosure(said.promise, (own, *lines))
+    own = ("a client", "Its own clicks, which never leave it, what is shared, and the ranker of every round.")
+    promise = f"{warning} Of messages: {said.promise.replace(STAYS, _SHARED_STAYS)}"
+    return Disclosure(promise, (own, ("the server and every client", warning), *lines))
 
 
 def _describe_remedy(recipe: Recipe, method: Method) -> tuple[tuple[str, str], ...]:

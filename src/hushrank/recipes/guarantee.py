@@ -11,7 +11,6 @@ from hushrank.federation.exchange import Exchange, UpdateExchange, format_sum
 from hushrank.federation.keys import evolution_of
 from hushrank.federation.summation import MaskedSum, OpenSum, Summation
 from hushrank.privacy.agreed import DELTA
-from hushrank.privacy.disclosure import as_sentence
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.placement import Adjacency
 from hushrank.privacy.protection import Exposure, UpdateProtection
@@ -62,8 +61,4 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
 
 def explain_guarantee(recipe: Recipe, method: Method) -> dict[str, Any] | None:
     """What a whole training guarantees, as JSON with a sentence; None where nothing is done to a client's update."""
-    found = method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_sent))
-    warning = method.remedy.warning
-    if found is None or warning is None:
-        return found
-    return {**found, "guarantee": f"{as_sentence(found['guarantee'])} That is for messages alone. {warning}"}
+    return method.protection.explain(exposure_of(recipe, method.population, n_params=method.n_sent))

@@ -37,8 +37,8 @@ class DataSharing(Remedy):
     @property
     def warning(self) -> str | None:
         return (
-            f"The server has {self.shared_share:.3g} of all queries with documents and grades, and every client has "
-            f"{self.alpha:.3g} of these: nothing protects them."
+            f"The server has {100 * self.shared_share:.3g} % of all training queries with documents and grades, and "
+            f"every client has {100 * self.alpha:.3g} % of these: nothing protects them."
         )
 
     def share(self, train: QuerySet, parts: Sequence[QuerySet], *, key: Array) -> Shared:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hushrank.data.queries import join_queries
 from hushrank.keys import at_least, key
 from hushrank.remedies.data_sharing import DataSharing
@@ -42,8 +44,20 @@ class SyntheticSharing(DataSharing):
         n_grades = int(train.grades.max()) + 1
         sums = add_moments([sum_documents(part, n_grades) for part in parts])
         n_copies = sum(part.n_documents for part in parts) / train.n_documents  # clients may have the same documents
+        if n_copies == 1 and sums.lists.sum() > count_lists(train):
+            raise ValueError(
+                "remedy=synthetic-sharing counts lists by grade, and here the documents that a query has of one grade "
+                "are divided among clients: use partition=labels-1 with one client for each grade, or "
+                "remedy=data-sharing."
+            )
         n_queries = self.synthetic_queries or self.count_shared(train)
         return draw_queries(fit_model(sums, train.n_queries * n_copies), n_queries, key=key)
+
+
+def count_lists(queries: QuerySet) -> int:
+    """Pairs of a query and a grade that some of its documents have."""
+    of_query = np.repeat(np.arange(queries.n_queries), queries.lengths)
+    return len(np.unique(np.stack([of_query, queries.grades]), axis=1).T)
 
 
 def add_queries(parts: Sequence[QuerySet], given: QuerySet) -> tuple[QuerySet, ...]:

@@ -47,6 +47,8 @@ class Simulation:
         return "-".join((fingerprint, hash_start(self.setting.start), hash_log(self.recipe.log)))
 
     def check(self, options: Options) -> RunPlacement:
+        if self.setting.warm_up is not None:
+            prepare(self.setting.warm_up, options)
         prepared = prepare(self.setting, options)
         choice = prepared.choice
         return RunPlacement(prepared.platform, choice.name, choice.reason, choice.is_fallback)
