@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from shortened import VERDICTS, shorten_test
+from shortened import is_in_part, shorten_test, tell_verdict
 from tables import Row, Tables, make_markdown, show_spread
 
 from hushrank.look.numbers import format_count, format_signed
@@ -38,8 +38,8 @@ def claims(data: Path) -> str:
     for part, result in list_parts(data):
         name, rounds = PARTS[part]
         ran = f"{name}; {format_count(rounds)} rounds, {max(row['n'] for row in result['rows'])} trainings"
-        for claim in (claim for claim in result["findings"] if claim["holds"] is not None):
-            cells = [claim["claim"], ran, VERDICTS[claim["holds"]], shorten_test(claim)]
+        for claim in (claim for claim in result["findings"] if claim["holds"] is not None or is_in_part(claim)):
+            cells = [claim["claim"], ran, tell_verdict(claim), shorten_test(claim)]
             rows.setdefault(f"**`{result['name']}`** {result['shows']}.", []).append(cells)
     header = ["claim", "run on", "verdict", "how it was tested"]
     return "\n\n".join(text for name, cells in rows.items() for text in (name, make_markdown(header, cells, n_words=4)))

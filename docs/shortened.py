@@ -8,18 +8,34 @@ from collections.abc import Sequence
 from tables import Row
 
 from hushrank.look.numbers import format_p, format_signed
+from hushrank.reproduce.verdicts import HELD_IN_PART
 
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _TESTS = re.compile(
-    r"(Paired t-tests, corrected|Two one-sided tests within [\d.]+|One-sided tests, lower by less than [\d.]+|Means)"
+    r"(Paired t-tests, (?:not )?corrected|Two one-sided tests within [\d.]+"
+    r"|One-sided tests, lower by less than [\d.]+|Means)"
     r": (.*?)\.(?= [A-Z]|$)"
 )
 LEVEL = 0.05
 
 
 def shorten_test(claim: Row) -> str:
-    """The reason of a verdict with each list of comparisons summed up: how many, from where to where."""
-    return _TESTS.sub(lambda found: sum_up(found[1], found[2].split("; "), claim["p"]), claim["why"])
+    """The reason of a verdict with each list of comparisons summed up: how many, from where to where.
+
+    Why p beside a single list only: of several it is the largest, and does not say of which.
+    """
+    tests = [test for test, _ in _TESTS.findall(claim["why"]) if test != "Means"]
+    p = claim["p"] if len(tests) == 1 else None
+    return _TESTS.sub(lambda found: sum_up(found[1], found[2].split("; "), p), claim["why"])
+
+
+def tell_verdict(claim: Row) -> str:
+    """What held wherever it was run, and was not run everywhere, is neither held nor not run."""
+    return "held in\u00a0part" if is_in_part(claim) else VERDICTS[claim["holds"]]
+
+
+def is_in_part(claim: Row) -> bool:
+    return claim["holds"] is None and claim["why"].startswith(HELD_IN_PART)
 
 
 def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:

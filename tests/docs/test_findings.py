@@ -114,6 +114,19 @@ def test_a_test_in_short_says_how_many_comparisons_and_how_large() -> None:
     )
 
 
+def test_the_p_of_a_verdict_stands_beside_no_list_of_several() -> None:
+    test = "One-sided tests, lower by less than 0.005: a"
+    why = f"Alone (shown, p 0.0078): {test} +0.0025. Mixed (not shown, p 0.38): {test} +0.0000."
+    short = MEASURED["shorten_test"]({"why": why, "p": 0.38})
+    assert short.startswith("Alone (shown, p 0.0078): One-sided tests, lower by less than .005: 1 difference +.0025. ")
+    assert short.count("p .38") == 0 and short.count("p 0.38") == 1
+
+
+def test_a_claim_that_held_where_it_was_run_is_on_the_page_as_held_in_part() -> None:
+    part = [line for line in table("chapter4-claims") if line[-1].startswith("Held for ")]
+    assert part and {line[2] for line in part} == {"held in part"}
+
+
 def test_a_sum_of_hundreds_is_not_told_to_its_fourth_decimal_and_one_case_is_not_many() -> None:
     why = "Paired t-tests, corrected: a over b +33.2699 (p 6e-24)."
     assert MEASURED["shorten_test"]({"why": why, "p": 6e-24}).endswith("in 1 of 1 case, difference +33.3.")

@@ -16,6 +16,7 @@ from hushrank.reproduce.verdicts import (
     OFFLINE,
     Finished,
     NotJudged,
+    Pair,
     Trials,
     all_at_least,
     all_better,
@@ -149,3 +150,12 @@ def test_a_comparison_names_both_sides_in_their_order(tmp_path: Path) -> None:
     late = fpdgd.larger_batch_better(Trials(tuple(trials)))
     assert not late.holds and "mq2008 perfect B=8 over 2 after 100% -0.1000" in late.why
     assert re.search(r"\(p [\d.e-]+\)", late.why)
+
+
+def test_two_sides_of_other_trainings_are_not_compared() -> None:
+    one, two = {(1, 0): 0.5, (1, 1): 0.6}, {(1, 0): 0.5, (1, 1): 0.6, (2, 0): 0.7}
+    for ours, theirs in ((one, two), (two, one)):
+        with pytest.raises(
+            ValueError, match=r"^users: only one side has the trainings \(fold, repeat\) \[\(2, 0\)\]\.$"
+        ):
+            Pair("users", ours, theirs).aligned()

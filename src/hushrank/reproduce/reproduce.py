@@ -312,7 +312,7 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     try:
         verdict = reproduction.findings[claim.id](outcome)
     except NotJudged as reason:
-        return {**said, "holds": None, "p": None, "why": str(reason)}
+        return {**said, "holds": None, "p": reason.p, "why": str(reason)}
     except ValueError as error:  # Why: of the test, such as one result that has no spread; the other claims stand
         return {**said, "holds": None, "p": None, "why": f"Could not be judged: {error}"}
     return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}

@@ -119,8 +119,15 @@ class Verdict:
     why: str
 
 
+HELD_IN_PART = "Held for "  # how the reason begins where a claim held in all that was run, and not all of it was
+
+
 class NotJudged(Exception):  # noqa: N818 - not an error: what a claim is about was not run, or not often enough
-    """Why a claim cannot be judged from these trials."""
+    """Why a claim cannot be judged from these trials; p where it held in part."""
+
+    def __init__(self, why: str, p: float | None = None) -> None:
+        super().__init__(why)
+        self.p = p
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,9 @@ class Pair:
     theirs: Values
 
     def aligned(self) -> tuple[list[float], list[float]]:
+        alone = sorted(self.ours.keys() ^ self.theirs.keys())
+        if alone:
+            raise ValueError(f"{self.name}: only one side has the trainings (fold, repeat) {alone}.")
         cells = sorted(self.ours)
         return [self.ours[cell] for cell in cells], [self.theirs[cell] for cell in cells]
 
@@ -160,17 +170,27 @@ def all_better(pairs: Sequence[Pair]) -> Verdict:
     return Verdict(holds, max(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
 
 
-def none_better(pairs: Sequence[Pair]) -> Verdict:
-    """Ours significantly higher in no pair: what a text means by "not significantly better"; equality is not shown."""
-    check_some(pairs)
+def select_better(pairs: Sequence[Pair]) -> list[Pair]:
+    """Those in which ours is significantly higher, by the tests of `all_better`."""
     tests = [paired_t_test(*pair.aligned()) for pair in pairs]
     corrected = bonferroni([test.p for test in tests])
-    is_higher = [test.mean_difference > 0 and p < LEVEL for test, p in zip(tests, corrected, strict=True)]
+    found = zip(pairs, tests, corrected, strict=True)
+    return [pair for pair, test, p in found if test.mean_difference > 0 and p < LEVEL]
+
+
+def none_better(pairs: Sequence[Pair]) -> Verdict:
+    """Ours significantly higher in no pair: what a text means by "not significantly better"; equality is not shown.
+
+    Why p as they are: corrected for more pairs, they would make it easier to hold.
+    """
+    check_some(pairs)
+    tests = [paired_t_test(*pair.aligned()) for pair in pairs]
+    is_higher = [test.mean_difference > 0 and test.p < LEVEL for test in tests]
     words = [
-        f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
-        for pair, test, p in zip(pairs, tests, corrected, strict=True)
+        f"{pair.name} {test.mean_difference:+.4f} (p {test.p:.2g})" for pair, test in zip(pairs, tests, strict=True)
     ]
-    return Verdict(not any(is_higher), min(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
+    why = f"Paired t-tests, not corrected: {'; '.join(words)}."
+    return Verdict(not any(is_higher), min(test.p for test in tests), why)
 
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:

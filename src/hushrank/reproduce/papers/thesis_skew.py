@@ -5,11 +5,13 @@ FPDGD without noise, learning rate .1, 10,000 rounds, five searches of every cli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from hushrank.reproduce.papers.study import users_pairs
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize, Trial, make_trial
-from hushrank.reproduce.verdicts import OFFLINE, Cell, NotJudged, Pair, Trials
+from hushrank.reproduce.verdicts import HELD_IN_PART, OFFLINE, Cell, NotJudged, Pair, Trials, Verdict
 
 PERSONAL = "personal/nDCG@10"  # each client's own ranker by its own labels, mean over clients
 RANKERS = ("linear", "mlp")
@@ -83,3 +85,24 @@ def remedy_over_plain(outcome: Trials, remedy: Cell) -> list[Pair]:
         for t in trials
         for user in t.users
     ]
+
+
+def for_all(outcome: Trials, verdict: Verdict, among: Cell, **wanted: Sequence[object]) -> Verdict:
+    """The verdict on a claim about all combinations of what is wanted; held in some, it is open for the others."""
+    cells = [dict(zip(wanted, values, strict=True)) for values in product(*wanted.values())]
+    run = [cell for cell in cells if all(_is_run(outcome, {**among, **cell, "data": data}) for data in outcome.data)]
+    left = [cell for cell in cells if cell not in run]
+    if left and verdict.holds:
+        raise NotJudged(f"{HELD_IN_PART}{_list_cells(run)}; {_list_cells(left)} not run. {verdict.why}", verdict.p)
+    return verdict
+
+
+def _is_run(outcome: Trials, cell: Cell) -> bool:
+    return any(cell.items() <= trial.cell.items() for trial in outcome.finished)
+
+
+def _list_cells(cells: Sequence[Cell]) -> str:
+    return ", ".join(
+        " ".join(f"B = {value}" if key == "interactions" else str(value) for key, value in cell.items())
+        for cell in cells
+    )
