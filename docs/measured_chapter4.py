@@ -16,8 +16,8 @@ from tables import Row, Tables, make_markdown, show_spread
 from hushrank.look.numbers import format_count, format_signed
 
 PARTS = {  # {part: (its name, rounds)} in the order of the page
-    "mq2008": ("MQ2008, linear", 10_000),
-    "mq2008-network": ("MQ2008, network", 200),
+    "three-grades": ("MQ2008, linear", 10_000),
+    "three-grades-network": ("MQ2008, network", 200),
     "mslr-like": ("generated `mslr-like`, linear", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
 }

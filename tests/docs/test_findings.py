@@ -287,7 +287,7 @@ def test_the_parts_of_chapter_4_have_the_claims_and_the_rounds_that_the_page_say
     assert parts[part][1] == found["changes"].get("rounds", 10_000) and not found["quick"]
 
 
-@pytest.mark.parametrize(("part", "share"), [("mq2008", 2 / 3), ("mslr-like", 4 / 5)])
+@pytest.mark.parametrize(("part", "share"), [("three-grades", 2 / 3), ("mslr-like", 4 / 5)])
 def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: float) -> None:
     rows = read(f"chapter4/{part}.table4.3")["rows"]
     ours = [row["ours"] for row in rows if row["distribution"] == "non-iid" and row["ours"] is not None]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plug import Plug
 from safetensors.numpy import save
 from tiny_settings import tiny_setting
 
@@ -75,18 +76,6 @@ def test_a_run_stopped_after_any_checkpoint_resumes_to_the_same_bits(
         resumed, _ = simulate(setting, options)
         assert_same_bits(resumed, whole)
         (tmp_path / "batch-000.safetensors").unlink()
-
-
-class Plug:
-    """Fails after some checkpoints."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __call__(self) -> None:
-        self.n -= 1
-        if self.n == 0:
-            raise RuntimeError("pulled the plug")
 
 
 def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.MonkeyPatch) -> None:

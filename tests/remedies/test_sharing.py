@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plug import Plug
 from tiny_settings import run_plainly
 
 from hushrank.engine import train
@@ -212,18 +213,6 @@ def test_fast_engines_give_the_plain_ones_ranker(remedy: str, engine: str) -> No
     fast, plain = (simulate(setting, Options(engine=name))[0][0] for name in (engine, "plain"))
     np.testing.assert_allclose(fast.params, plain.params, atol=1e-5, rtol=1e-4)
     np.testing.assert_allclose(fast.online, plain.online, atol=1e-6)
-
-
-class Plug:
-    """Fails after some checkpoints."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __call__(self) -> None:
-        self.n -= 1
-        if self.n == 0:
-            raise RuntimeError("pulled the plug")
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 5, 7])  # four rounds of the warm-up come first

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plug import Plug
 from remedy_settings import assert_same_bits, follow, opposed, results, with_remedy
 from seeds import pick_seed
 
@@ -118,18 +119,6 @@ def test_the_server_remembers_nothing_of_single_clients() -> None:
     remembered = part_of(states[-1], REMEDY)
     assert set(remembered) == {"mean", "rounds", "sums", "centres", "evidence", "strength"}
     assert not any(n_clients in array.shape for array in remembered.values())
-
-
-class Plug:
-    """Fails after some checkpoints."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __call__(self) -> None:
-        self.n -= 1
-        if self.n == 0:
-            raise RuntimeError("pulled the plug")
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla", "plain"])
