@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "streams": {"types"},
     "streams_fast": {"streams", "types"},
     **dict.fromkeys(sorted(STAGES), BOTTOM),
+    "attacks": BOTTOM | {"aggregation"},  # Why: some of them are made against a rule, and try it
     "remedies": BOTTOM | {"data"},  # Why: some of them share queries
     "federation": BOTTOM | STAGES,
     "partitions": BOTTOM | STAGES | {"federation"},

@@ -40,7 +40,7 @@ from hushrank.types import Array, Dataset, Gradient, Knowledge, User
 Place: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[str], None]  # hears one short sentence per step
 _Gradient = TypeVar("_Gradient", bound=Gradient)
-_Rule = TypeVar("_Rule", bound=Callable[..., object])  # a Rule, its dataclass, or (updates, weights) -> update
+_Rule = TypeVar("_Rule", bound=Callable[..., object])  # a Rule, (updates, weights) -> update, or a dataclass of such
 _Attack = TypeVar("_Attack", bound=Callable[..., object])  # an Attack, its dataclass, or (view, *, key) -> updates
 _User = TypeVar("_User", bound=User)
 _Remedy = TypeVar("_Remedy", bound=type[Remedy])

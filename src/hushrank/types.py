@@ -5,9 +5,10 @@ Shapes: the last axis is the list; `n_documents` counts those of a whole query s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -196,16 +197,32 @@ class Weighted(Protocol):
         """In the weighted mean."""
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All updates of a round, as a server has them before it makes one of them."""
+
+    updates: Array  # [n_clients, n_params]
+    weights: Array  # [n_clients] in the weighted mean
+    ids: Array  # [n_clients] who sent them: numbers that stay the same from round to round
+    params: Array  # [n_params] the ranker from which everybody began
+    round: int
+    memory: NamedArrays = field(default_factory=dict)  # what the rule remembers; nothing in the first round
+
+
+class Combined(NamedTuple):
+    """What a rule makes of a round."""
+
+    update: Array  # [n_params]
+    evidence: Mapping[str, float] = MappingProxyType({})  # named numbers, for the report
+    memory: NamedArrays = MappingProxyType({})  # what the rule remembers from now on
+    trust: Array | None = None  # [n_clients] how much of each update counted, from 0 to 1; None: the rule cannot say
+
+
 class Rule(Protocol):
     """How a server makes one update of many, all of them at once. It may remember arrays from round to round."""
 
-    def __call__(
-        self, state: NamedArrays, updates: Array, weights: Array, round: int
-    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
-        """(what to remember, the update [n_params], evidence: named numbers for the report).
-
-        From what the rule remembers (empty in the first round), updates [n_clients, n_params], weights [n_clients].
-        """
+    def __call__(self, gathered: Gathered) -> Combined:
+        """One update, and what to remember."""
 
 
 class Knowledge(StrEnum):
@@ -226,6 +243,9 @@ class AttackView:
     n_malicious: int
     own: Array | None  # [n_malicious, n_params] what they would have sent; None: not known
     others: Array | None  # [n_clients - n_malicious, n_params] what everybody else sends; None: not known
+    # [n, n_params] -> [n_params] what the server would make of these; theirs come first, then the others'. None: the
+    # attack is asked outside of a federation.
+    try_rule: Callable[[Array], Array] | None = None
 
 
 class Attack(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.types import Array, AttackView, Knowledge, NamedArrays
+from hushrank.types import Array, AttackView, Combined, Gathered, Knowledge
 
 FAST = ["numba", "xla"]
 
@@ -34,12 +33,10 @@ class Momentum:
 
     share: float = 0.5
 
-    def __call__(
-        self, state: NamedArrays, updates: Array, weights: Array, round: int
-    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
-        mean = np.average(updates, axis=0, weights=weights)
-        kept = self.share * state.get("kept", np.zeros_like(mean)) + (1 - self.share) * mean
-        return {"kept": kept}, kept, {"updates": len(updates), "round": round}
+    def __call__(self, gathered: Gathered) -> Combined:
+        mean = np.average(gathered.updates, axis=0, weights=gathered.weights)
+        kept = self.share * gathered.memory.get("kept", np.zeros_like(mean)) + (1 - self.share) * mean
+        return Combined(kept, {"updates": len(gathered.updates), "round": gathered.round}, {"kept": kept})
 
 
 @pytest.fixture(autouse=True)
@@ -144,13 +141,12 @@ def test_a_round_without_a_quorum_leaves_the_rules_memory_alone() -> None:
 
 @pytest.mark.parametrize("engine", ["plain", *FAST])
 def test_a_rule_keeps_what_it_returns_and_nothing_else(engine: str, tmp_path: Path) -> None:
-    def odd(
-        state: NamedArrays, updates: Array, weights: Array, round: int
-    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
-        del weights
+    def odd(gathered: Gathered) -> Combined:
+        state, round = gathered.memory, gathered.round
         shapes = [np.shape(array) for array in state.values()]
         assert set(state) <= {"odd", "even"} and len(state) <= 1 and shapes in ([], [()])
-        return {"odd" if round % 2 else "even": np.asarray(round)}, updates.mean(axis=0), {"known": len(state)}
+        memory = {"odd" if round % 2 else "even": np.asarray(round)}
+        return Combined(gathered.updates.mean(axis=0), {"known": len(state)}, memory)
 
     whole = make(rule=CheckedRule("odd", odd), population=Population(4, (1,)))
     results(replace(whole, rounds=2), engine, checkpoints=tmp_path)

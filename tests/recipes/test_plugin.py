@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from hushrank.aggregation.named import RULES, find_rule
-from hushrank.attacks.named import ATTACKS, attack_updates, find_attack
+from hushrank.attacks.named import ATTACKS, Target, attack_updates, find_attack
 from hushrank.clicks.named import USERS
 from hushrank.learners.named import LEARNERS
 from hushrank.recipes.plugin import load_plugins
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.runs.result import read_rankers
 from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.types import Gathered
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_methods.py"
 SMALL = {"data": "tiny", "folds": [1], "n_clients": 10, "rounds": 6, "interactions": 3}
@@ -64,10 +65,10 @@ def test_a_mean_is_ruined_by_liars_that_a_median_ignores() -> None:
     updates, liars = np.ones((5, 2)), np.array([True, False, False, False, False])
     attack, median = find_attack("shout"), find_rule("coordinate-median")
     assert attack is not None and median is not None
-    sent = attack_updates(attack, updates, liars, np.zeros(2), key=np.zeros(2, np.uint32), round=1)
+    sent = attack_updates(attack, updates, liars, Target(np.zeros(2), 1, np.zeros(2, np.uint32)))
     assert sent[1:].tolist() == updates[1:].tolist()
     assert np.linalg.norm(sent.mean(axis=0)) > 10
-    assert median({}, sent, np.ones(5), 1)[1].tolist() == [1.0, 1.0]
+    assert median(Gathered(sent, np.ones(5), np.arange(5), np.zeros(2), 1)).update.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("key", ["learner", "aggregation", "attack"])

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hushrank.keys import make_method
 from hushrank.registry import register
-from hushrank.types import Array, NamedArrays, Rule
+from hushrank.types import Array, Combined, Gathered, Rule
 
 STREAMED = "mean"  # needs one update at a time; every other rule needs all of them at once
-RuleMaker: TypeAlias = Rule | type[Rule]  # a rule, or the dataclass of rules that differ in their settings
+# A rule, a function (updates, weights) -> update, or the dataclass of such that differ in their settings
+RuleMaker: TypeAlias = Rule | Callable[[Array, Array], Array] | type[Callable[..., Any]]
 RULES: dict[str, RuleMaker] = {}  # {name: rule over all updates}; `register_rule` adds to it
 
 
@@ -24,23 +25,20 @@ class Stateless:
 
     combine: Callable[[Array, Array], Array]
 
-    def __call__(
-        self, state: NamedArrays, updates: Array, weights: Array, round: int
-    ) -> tuple[NamedArrays, Array, Mapping[str, float]]:
-        del round
-        return state, self.combine(updates, weights), {}
+    def __call__(self, gathered: Gathered) -> Combined:
+        return Combined(self.combine(gathered.updates, gathered.weights), memory=gathered.memory)
 
 
-def register_rule(name: str, rule: RuleMaker | Callable[[Array, Array], Array]) -> None:
-    """Offer a rule over all updates as `aggregation=name`: a `Rule`, a dataclass of rules, or (updates, weights)."""
-    if not isinstance(rule, type) and count_needed(rule) not in (2, 4):
+def register_rule(name: str, rule: RuleMaker) -> None:
+    """Offer a rule over all updates as `aggregation=name`: a `Rule`, a function (updates, weights), or a dataclass."""
+    if not isinstance(rule, type) and count_needed(rule) not in (1, 2):
         raise ValueError(
-            f"aggregation={name} takes {count_needed(rule)} parameters, must be 2 (updates, weights) or 4 (state, "
-            "updates, weights, round). For settings, make it a dataclass."
+            f"aggregation={name} takes {count_needed(rule)} parameters, must be 2 (updates, weights) or 1 (gathered: "
+            "all that a server has). For settings, make it a dataclass."
         )
     if name == STREAMED:
         raise ValueError(f"aggregation={STREAMED} is taken (the weighted mean): choose another name.")
-    register(RULES, name, cast("RuleMaker", rule), key="aggregation")
+    register(RULES, name, rule, key="aggregation")
 
 
 def aggregation_names() -> tuple[str, ...]:
@@ -54,17 +52,21 @@ class CheckedRule:
     name: str
     rule: Rule
 
-    def __call__(
-        self, state: NamedArrays, updates: Array, weights: Array, round: int
-    ) -> tuple[NamedArrays, Array, dict[str, float]]:
-        state, combined, evidence = self.rule(state, updates, weights, round)
-        n_params = updates.shape[1]
-        if np.shape(combined) != (n_params,) or not np.isfinite(combined).all():
+    def __call__(self, gathered: Gathered) -> Combined:
+        n_clients, n_params = gathered.updates.shape
+        combined = self.rule(gathered)
+        if np.shape(combined.update) != (n_params,) or not np.isfinite(combined.update).all():
             raise ValueError(
-                f"aggregation={self.name} gave {np.shape(combined)} numbers or infinities, must be {n_params}."
+                f"aggregation={self.name} gave {np.shape(combined.update)} numbers or infinities, must be {n_params}."
             )
-        memory = {name: np.asarray(array) for name, array in state.items()}
-        return memory, np.asarray(combined), {name: float(value) for name, value in evidence.items()}
+        if combined.trust is not None and np.shape(combined.trust) != (n_clients,):
+            raise ValueError(f"aggregation={self.name} trusts {np.shape(combined.trust)} clients, must be {n_clients}.")
+        return Combined(
+            np.asarray(combined.update),
+            {name: float(value) for name, value in combined.evidence.items()},
+            {name: np.asarray(array) for name, array in combined.memory.items()},
+            None if combined.trust is None else np.asarray(combined.trust),
+        )
 
 
 def find_rule(name: str, **settings: object) -> CheckedRule | None:

@@ -41,22 +41,37 @@ def find_attack(name: str | None, **settings: object) -> Attack | None:
     return made if hasattr(made, "knowledge") else FunctionAttack(made)
 
 
-def attack_updates(
-    attack: Attack, updates: Array, is_malicious: Array, params: Array, *, key: Array, round: int
-) -> Array:
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an attack meets: the round that it is to spoil."""
+
+    params: Array  # [n_params] the shared ranker
+    round: int
+    key: Array  # of the attack's own draws
+    try_rule: Callable[[Array, Array], Array] | None = None  # (updates [n, n_params], who [n]) -> the server's update
+
+
+def attack_updates(attack: Attack, updates: Array, is_malicious: Array, target: Target) -> Array:
     """[n_clients, n_params] as the server receives them; honest rows, and all where nobody lies, bit by bit as sent."""
     if not is_malicious.any():
         return updates
     knows_own, knows_all = attack.knowledge != Knowledge.nothing, attack.knowledge == Knowledge.everybody
+    who = np.argsort(~is_malicious, kind="stable")  # malicious clients first
+
+    def try_rule(sent: Array) -> Array:
+        assert target.try_rule is not None
+        return target.try_rule(sent, who[: len(sent)])
+
     view = AttackView(
-        params,
-        round,
+        target.params,
+        target.round,
         n_clients=len(updates),
         n_malicious=int(is_malicious.sum()),
         own=updates[is_malicious] if knows_own else None,
         others=updates[~is_malicious] if knows_all else None,
+        try_rule=None if target.try_rule is None else try_rule,
     )
-    forged = np.asarray(attack(view, key=key))
+    forged = np.asarray(attack(view, key=target.key))
     if forged.shape != (view.n_malicious, updates.shape[1]):
         raise ValueError(
             f"the attack sends {forged.shape} numbers, must be {view.n_malicious} updates of {updates.shape[1]}."
@@ -66,14 +81,12 @@ def attack_updates(
     return received
 
 
-def forge_messages(
-    attack: Attack, messages: Sequence[Weighted], is_malicious: Array, params: Array, *, key: Array, round: int
-) -> list[Weighted]:
+def forge_messages(attack: Attack, messages: Sequence[Weighted], is_malicious: Array, target: Target) -> list[Weighted]:
     """The messages as the server receives them; honest ones stay the very objects that `privacy/` made."""
     if not is_malicious.any():
         return list(messages)
     updates = np.stack([message.delta for message in messages])
-    received = attack_updates(attack, updates, is_malicious, params, key=key, round=round)
+    received = attack_updates(attack, updates, is_malicious, target)
     return [
         ForgedUpdate(delta, message.weight) if lies else message
         for message, delta, lies in zip(messages, received, is_malicious, strict=True)

@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushrank.attacks.named import attack_updates
+from hushrank.attacks.named import Target, attack_updates
 from hushrank.engine.inputs import PARAMS
 from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import answer_mask, count_interactions, draw_groups, sample_ids
-from hushrank.federation.seen import ONLINE, SEARCHES, group_means, name_evidence
+from hushrank.federation.gathering import name_evidence, rule_on_trial
+from hushrank.federation.seen import ONLINE, SEARCHES, group_means
 from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.remedies.remedy import MeanMessage
 from hushrank.streams import Purpose, stream
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, Gathered, NamedArrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +122,38 @@ def apply_rules(
     assert method.rule is not None
     means, found = np.zeros_like(state[PARAMS]), [dict[str, float]() for _ in received.cohorts]
     for cell in np.flatnonzero(heard).tolist():
-        owner, cohort = f"{RULE}/{cell}", received.cohorts[cell]
-        updates, weights = forge_updates(method, state, received, cell), cohort.weights[cohort.weights > 0]
-        memory, means[cell], found[cell] = method.rule(part_of(state, owner), updates, weights, received.round)
-        state = replace_owner(state, owner, memory)
-    return state, means, stack_named([name_evidence(each) for each in found])
+        gathered = forge_updates(method, state, received, cell)
+        combined = method.rule(gathered)
+        means[cell], found[cell] = combined.update, name_evidence(combined, gathered.ids < method.n_malicious)
+        state = replace_owner(state, rule_of(cell), combined.memory)
+    return state, means, stack_named(found)
 
 
-def forge_updates(method: Method, state: NamedArrays, received: Received, cell: int) -> Array:
-    """[n_answered, p] the updates of a cell as the server receives them."""
-    updates, cohort = received.collected[cell], received.cohorts[cell]
+def rule_of(cell: int) -> str:
+    """Who remembers what a cell's rule does."""
+    return f"{RULE}/{cell}"
+
+
+def forge_updates(method: Method, state: NamedArrays, received: Received, cell: int) -> Gathered:
+    """The updates of a cell as the server receives them."""
+    cohort, params, round = received.cohorts[cell], state[PARAMS][cell].copy(), received.round
+    answered = cohort.weights > 0
+    who = (cohort.weights[answered], cohort.ids[answered])
+    gathered = Gathered(received.collected[cell], *who, params, round, part_of(state, rule_of(cell)))
     if method.attack is None:
-        return updates
-    is_malicious = cohort.ids[cohort.weights > 0] < method.n_malicious
-    key = stream(received.keys[cell], Purpose.ATTACK, received.round)
-    params = state[PARAMS][cell].copy()
-    return attack_updates(method.attack, updates, is_malicious, params, key=key, round=received.round)
+        return gathered
+    key, trial = stream(received.keys[cell], Purpose.ATTACK, round), rule_on_trial(method.rule, gathered)
+    target = Target(params, round, key, trial)
+    forged = attack_updates(method.attack, gathered.updates, gathered.ids < method.n_malicious, target)
+    return replace(gathered, updates=forged)
 
 
 def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received:
     """Updates that an attack had to see, added up after it; sums as they are."""
     if method.attack is None:
         return received
-    arrived = [cohort.weights[cohort.weights > 0] for cohort in received.cohorts]
-    sums = [
-        np.add.reduce(weights[:, None] * forge_updates(method, state, received, cell), axis=0)
-        for cell, weights in enumerate(arrived)
-    ]
+    forged = [forge_updates(method, state, received, cell) for cell in range(len(received.cohorts))]
+    sums = [np.add.reduce(each.weights[:, None] * each.updates, axis=0) for each in forged]
     return replace(received, collected=sums)
 
 

@@ -7,7 +7,7 @@ evidence/NAME      what an aggregation rule tells about the round
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +38,3 @@ def group_means(groups: Sequence[Group], of_client: Array, qualities: Array) -> 
         f"{ONLINE}/{group.name}": float(sums[g] / counts[g]) if counts[g] else float("nan")
         for g, group in enumerate(groups)
     }
-
-
-def name_evidence(evidence: Mapping[str, float]) -> dict[str, float]:
-    return {f"{EVIDENCE}/{name}": value for name, value in evidence.items()}
