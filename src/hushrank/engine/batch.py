@@ -13,11 +13,13 @@ from hushrank.clicks.table import ClickTable
 from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
 from hushrank.engine.plan import CHUNK, Cell, Plan
+from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import find_groups
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import own_rankers, personal_places
-from hushrank.federation.state import OWN_PARAMETERS
+from hushrank.federation.seen import name_evidence
+from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of
 from hushrank.types import Array, NamedArrays
 
 SPLITS = ("test", "vali")
@@ -86,7 +88,16 @@ class SimulationBatch:
         if n_groups or self.setting.method.has_own_rankers:
             for split, name in OWN.items():
                 found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
-        return found
+        return found | self._find_evidence(state)
+
+    def _find_evidence(self, state: NamedArrays) -> NamedArrays:
+        """[C] what the remedy has found out about the clients."""
+        remedy, known, kept = self.setting.method.remedy, part_of(state, REMEDY), part_of(state, PERSONAL)
+        cells = [
+            name_evidence(remedy.evidence(*({name: array[c] for name, array in of.items()} for of in (known, kept))))
+            for c in range(len(self.plan.cells))
+        ]
+        return stack_named(cells)
 
     def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
         """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
