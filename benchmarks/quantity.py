@@ -59,7 +59,7 @@ def run_way(directory: Path, name: str, keys: dict[str, Any]) -> dict[str, dict[
     """{user: {metric: values over trainings}}, from the directory if it is there."""
     place = directory / f"{name.replace(', ', '-').replace(' ', '-')}.json"
     if not place.exists():
-        usual = {"data": "intent-change-like", "clicks": list(USERS), "n_clients": len(SEARCHES)}
+        usual: dict[str, Any] = {"data": "intent-change-like", "clicks": list(USERS), "n_clients": len(SEARCHES)}
         run = hushrank.run("fpdgd", out=place.with_suffix(""), resume=True, **usual, **keys)
         table = run.metrics
         found: dict[str, dict[str, list[float]]] = {user: {} for user in USERS}

@@ -90,7 +90,7 @@ class SimulationBatch:
                 found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
         return found | self._find_evidence(state)
 
-    def _find_evidence(self, state: NamedArrays) -> NamedArrays:
+    def _find_evidence(self, state: NamedArrays) -> dict[str, Array]:
         """[C] what the remedy has found out about the clients."""
         remedy, known, kept = self.setting.method.remedy, part_of(state, REMEDY), part_of(state, PERSONAL)
         cells = [

@@ -20,6 +20,7 @@ from hushrank.recipes.population import clients_of
 from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
 from hushrank.reports.index import write_index
 from hushrank.reports.reproduction import write_reproduction
+from hushrank.reports.reproduction_summary import FindingCounts, count_findings, read_finding
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4
@@ -372,16 +373,13 @@ def index_line(result: PublishedResult, out: Path) -> Json:
     if found is None:
         can_run = result.name in REPRODUCTIONS
         why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
-        nothing = {"held": 0, "not_held": 0, "not_judged": len(result.findings)}
+        nothing = FindingCounts(not_judged=len(result.findings))._asdict()
         rest = {"page": None, "is_stand_in": False, "quick": False, "when": None}
         return {**line, "state": "not run", **nothing, "why": why, **rest}
-    verdicts = [finding["holds"] for finding in found["findings"]]
     return {
         **line,
         "state": "run",
-        "held": verdicts.count(True),
-        "not_held": verdicts.count(False),
-        "not_judged": verdicts.count(None),
+        **count_findings([read_finding(finding) for finding in found["findings"]])._asdict(),
         "why": "; ".join(
             filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
         ),
