@@ -20,7 +20,7 @@ from hushrank.federation.groups import Group
 from hushrank.federation.personal import own_rankers, personal_places
 from hushrank.federation.seen import name_evidence
 from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, NamedArrays, Ranker
 
 SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
@@ -107,15 +107,20 @@ class SimulationBatch:
         n_clients, total, n_measured = method.population.n_clients, 0.0, 0
         rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
         of_client = find_groups(method.population, np.arange(n_clients))
+        known: dict[int, tuple[float, int]] = {}  # Why: groups that share ranker and queries are measured once
         for group in range(method.population.n_groups):
-            members = rankers if len(rankers) == 1 else rankers[of_client == group]
-            unique, counts = np.unique(members, axis=0, return_counts=True)  # Why: many clients may have the same
             place = self.setting.place_of(cell.fold, cell.repeat)
             examiner = self.examiners.get((*place, split, group)) or self.examiners[cell.fold, 0, split, None]
             if (examiner.ideals > 0).any():
                 n_members = int(np.count_nonzero(of_client == group))
                 n_measured += n_members
-                total += float(examine_many(examiner, method.ranker, unique) @ counts) * n_members / counts.sum()
+                if len(rankers) > 1:
+                    found = add_qualities(examiner, method.ranker, rankers[of_client == group])
+                elif id(examiner) in known:
+                    found = known[id(examiner)]
+                else:
+                    found = known[id(examiner)] = add_qualities(examiner, method.ranker, rankers)
+                total += found[0] * n_members / found[1]
         return total / n_measured if n_measured else float("nan")
 
     def _examine_split(self, state: NamedArrays, split: str, group: int | None, known: KnownQualities) -> Array:
@@ -140,6 +145,12 @@ class SimulationBatch:
         if group is None or group.user is None:
             return person_table(self.setting, cell)
         return table_of(group.user, self.setting.method.k)
+
+
+def add_qualities(examiner: Examiner, ranker: Ranker, rankers: Array) -> tuple[float, int]:
+    """The sum of nDCG@k over rankers [n, p], and their number; those of many clients may be the same."""
+    unique, counts = np.unique(rankers, axis=0, return_counts=True)
+    return float(examine_many(examiner, ranker, unique) @ counts), int(counts.sum())
 
 
 def mean_params(setting: Setting, state: NamedArrays, cell: int, group: int | None) -> Array:

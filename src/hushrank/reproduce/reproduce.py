@@ -43,6 +43,8 @@ REPRODUCTIONS: dict[str, Reproduction] = {
 }
 _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
 _NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
+_ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
+_RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,8 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
             is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
             speed = _NETWORK_SPEED if is_network else _SPEED
-            total += trial.recipe.rounds * per_round * cells / speed[choice.is_large]
+            per_training = trial.recipe.rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
+            total += cells * per_training + _RUN_SECONDS
     return total / cores
 
 
