@@ -1,6 +1,6 @@
 """Why clients that search unequally often and look for different things rank worse together.
 
-    python -m benchmarks.quantity --out DIR [--folds 1,2,3,4,5] [--repeats 4] [--rounds 10000]
+    python -m benchmarks.quantity --out DIR [--folds 1,2,3,4,5] [--repeats 4] [--rounds 10000] [--ways WAY ...]
 
 Four clients with an intent each make 1, 3, 5 and 7 searches a round. A mean by searches counts them twice: a client
 that searches more moves farther, and its move weighs more. So the client with 7 searches makes 49 of 84 parts of a
@@ -55,17 +55,17 @@ def weigh_as_if_unequal(updates: Array, weights: Array) -> Array:
     return np.asarray((squares[:, None] * updates / weights[:, None]).sum(axis=0) / sum(SEARCHES))
 
 
-def run_way(directory: Path, name: str, keys: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """{user: {metric: values over trainings}}, from the directory if it is there."""
+def run_way(directory: Path, name: str, keys: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """{user: {metric: {"fold.repeat": value}}}, from the directory if it is there."""
     place = directory / f"{name.replace(', ', '-').replace(' ', '-')}.json"
     if not place.exists():
         usual: dict[str, Any] = {"data": "intent-change-like", "clicks": list(USERS), "n_clients": len(SEARCHES)}
-        run = hushrank.run("fpdgd", out=place.with_suffix(""), resume=True, **usual, **keys)
-        table = run.metrics
-        found: dict[str, dict[str, list[float]]] = {user: {} for user in USERS}
-        for metric, user, value in zip(table["metric"], table["click"], table["value"], strict=True):
+        table = hushrank.run("fpdgd", out=place.with_suffix(""), resume=True, **usual, **keys).metrics
+        columns = (table[name] for name in ("metric", "click", "fold", "repeat", "value"))
+        found: dict[str, dict[str, dict[str, float]]] = {user: {} for user in USERS}
+        for metric, user, fold, repeat, value in zip(*columns, strict=True):
             if metric.startswith(("offline/nDCG@10", "personal/nDCG@10")):
-                found[user].setdefault(shorten(metric), []).append(float(value))
+                found[user].setdefault(shorten(metric), {})[f"{fold}.{repeat}"] = float(value)
         write_json(place, found)
     return json.loads(place.read_text())
 
@@ -82,11 +82,12 @@ def main() -> None:
     parser.add_argument("--folds", default="1,2,3,4,5")
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=10_000)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS, metavar="WAY")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     size = {"folds": [int(fold) for fold in chosen.folds.split(",")], "repeats": chosen.repeats}
     size |= {"rounds": chosen.rounds, "eval_every": chosen.rounds}
-    found = {name: run_way(chosen.out, name, {**size, **keys}) for name, keys in WAYS.items()}
+    found = {name: run_way(chosen.out, name, {**size, **WAYS[name]}) for name in chosen.ways}
     print(json.dumps({"keys": {"data": "intent-change-like", "searches": SEARCHES, **size}, "ways": found}))
 
 
