@@ -295,11 +295,14 @@ def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: flo
 
 
 def test_what_unequal_searches_cost_follows_from_how_they_are_weighed() -> None:
-    """The client with the most searches loses too; less where it weighs less, nothing where clients move alike."""
-    equal, by_searches, alike, *others = table("chapter4-quantity")
-    lost = [[float(cell.partition(" ")[0]) for cell in row[2:]] for row in (by_searches, alike, *others)]
+    """The client with the most searches loses too; less where it weighs less, nothing to be shown where all move alike."""
+    equal, *others = table("chapter4-quantity")
+    lost = [[float(cell.partition(" ")[0]) for cell in row[2:]] for row in others]
+    p_values = [[float(cell.partition("(p ")[2].strip("<) ")) for cell in row[2:5]] for row in others]
     assert all(cell < 0 for cell in lost[0]) and all(cell < 0 for cell in lost[1])
     assert all(one < other for one, other in zip(lost[0], lost[1], strict=True))
     assert min(lost[0][:3]) == -0.018 and max(lost[0][:3]) == -0.015 and lost[0][-1] == -0.013
     assert min(lost[1][:3]) == -0.009 and max(lost[1][:3]) == -0.006
-    assert float(equal[1]) == 20
+    assert lost[2][:3] == [-0.001, -0.006, -0.004] and min(p_values[2]) > 0.05
+    assert min(lost[3][:3]) == -0.025 and max(lost[3][:3]) == -0.012 and max(p_values[3]) == 0.022
+    assert [row[1] for row in (equal, *others)] == ["20", "20", "20", "5", "5"]
