@@ -295,7 +295,7 @@ def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: flo
 
 
 def test_what_unequal_searches_cost_follows_from_how_they_are_weighed() -> None:
-    """The client with the most searches loses too; less where it weighs less, nothing to be shown where all move alike."""
+    """The client with the most searches loses too: less where it weighs less, hardly where all move alike."""
     equal, *others = table("chapter4-quantity")
     lost = [[float(cell.partition(" ")[0]) for cell in row[2:]] for row in others]
     p_values = [[float(cell.partition("(p ")[2].strip("<) ")) for cell in row[2:5]] for row in others]
