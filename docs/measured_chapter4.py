@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from shortened import is_in_part, shorten_test, tell_verdict
-from tables import Row, Tables, make_markdown, show_spread
+from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
-from hushrank.look.numbers import format_count, format_signed
+from hushrank.look.numbers import format_count, format_p, format_signed, format_value
+from hushrank.metrics.significance import paired_t_test
 
 PARTS = {  # {part: (its name, rounds)} in the order of the page
     "three-grades": ("MQ2008, linear", 10_000),
@@ -72,4 +74,49 @@ def match_controls(rows: list[Row]) -> Iterator[tuple[str, Row, Row]]:
             yield f"{', ' * bool(name)}{name}{MEASURES[row['metric']]}", control, row
 
 
-TABLES: Tables = {"chapter4-claims": claims, "chapter4-gaps": gaps}
+WAYS = {  # {way to weigh updates: in words}, as in benchmarks/quantity.py
+    "equal": "four searches each, weighed by searches",
+    "by searches": "1, 3, 5, 7 searches, weighed by searches",
+    "alike": "1, 3, 5, 7 searches, weighed alike",
+    "by step": "1, 3, 5, 7 searches, weighed so that clients move the ranker alike",
+    "equal, as if unequal": "four searches each, weighed as if they made 1, 3, 5, 7",
+}
+
+
+def quantity(data: Path) -> str:
+    """By how much clients with different intents gain or lose over those with equal searches: all, and each."""
+    found = read(data, "quantity")["ways"]
+    rows = []
+    for way, words in WAYS.items():
+        if way in found:
+            lost = [show_loss(found, way, user, "own") for user in USERS]
+            each = [show_mean(found, way, client) for client in "1234"]
+            n_trainings = len(found[way][USERS[0]]["own"])
+            rows.append([words, str(n_trainings), *lost, *each])
+    return make_markdown(["", "trainings", *USERS, *(f"client {n}" for n in "1234")], rows)
+
+
+def pair_with_equal(found: dict[str, Any], way: str, user: str, metric: str) -> tuple[list[float], list[float]]:
+    """(ours, those of equal searches) of the trainings that both have."""
+    ours, equal = (found[each][user][metric] for each in (way, "equal"))
+    both = [training for training in ours if training in equal]
+    return [ours[training] for training in both], [equal[training] for training in both]
+
+
+def show_loss(found: dict[str, Any], way: str, user: str, metric: str) -> str:
+    """The mean, or the mean difference from equal searches with p of a paired test."""
+    ours, equal = pair_with_equal(found, way, user, metric)
+    if way == "equal":
+        return format_value(fmean(ours), decimals=3)
+    test = paired_t_test(ours, equal)
+    return f"{format_signed(test.mean_difference)} (p\u00a0{format_p(test.p)})"
+
+
+def show_mean(found: dict[str, Any], way: str, client: str) -> str:
+    """Over users: a client's own nDCG@10, or its difference from equal searches."""
+    pairs = [pair_with_equal(found, way, user, client) for user in USERS]
+    ours, equal = (fmean(value for pair in pairs for value in pair[side]) for side in (0, 1))
+    return format_value(ours, decimals=3) if way == "equal" else format_signed(ours - equal)
+
+
+TABLES: Tables = {"chapter4-claims": claims, "chapter4-gaps": gaps, "chapter4-quantity": quantity}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tables import Row
 
 from hushrank.look.numbers import format_p, format_signed
-from hushrank.reproduce.verdicts import HELD_IN_PART
+from hushrank.reports.reproduction_summary import read_finding
 
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _TESTS = re.compile(
@@ -35,7 +35,7 @@ def tell_verdict(claim: Row) -> str:
 
 
 def is_in_part(claim: Row) -> bool:
-    return claim["holds"] is None and claim["why"].startswith(HELD_IN_PART)
+    return read_finding(claim).verdict == "held in part"
 
 
 def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:

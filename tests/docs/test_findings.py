@@ -292,3 +292,17 @@ def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: flo
     rows = read(f"chapter4/{part}.table4.3")["rows"]
     ours = [row["ours"] for row in rows if row["distribution"] == "non-iid" and row["ours"] is not None]
     assert ours == pytest.approx([share * (1 - 0.9995**10_000) / 0.0005] * len(ours), abs=0.005) and ours
+
+
+def test_what_unequal_searches_cost_follows_from_how_they_are_weighed() -> None:
+    """The client with the most searches loses too: less where it weighs less, hardly where all move alike."""
+    equal, *others = table("chapter4-quantity")
+    lost = [[float(cell.partition(" ")[0]) for cell in row[2:]] for row in others]
+    p_values = [[float(cell.partition("(p ")[2].strip("<) ")) for cell in row[2:5]] for row in others]
+    assert all(cell < 0 for cell in lost[0]) and all(cell < 0 for cell in lost[1])
+    assert all(one < other for one, other in zip(lost[0], lost[1], strict=True))
+    assert min(lost[0][:3]) == -0.018 and max(lost[0][:3]) == -0.015 and lost[0][-1] == -0.013
+    assert min(lost[1][:3]) == -0.009 and max(lost[1][:3]) == -0.006
+    assert lost[2][:3] == [-0.001, -0.006, -0.004] and min(p_values[2]) > 0.05
+    assert min(lost[3][:3]) == -0.025 and max(lost[3][:3]) == -0.012 and max(p_values[3]) == 0.022
+    assert [row[1] for row in (equal, *others)] == ["20", "20", "20", "5", "5"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from tiny_settings import N_FEATURES, random_queries
 
 from hushrank.engine.evaluate import examine, examine_many, prepare_examiner
 from hushrank.federation.cohort import Population
+from hushrank.federation.groups import Group, divide_population
 from hushrank.federation.personal import own_rankers
 from hushrank.rankers.linear import LinearRanker
 from hushrank.remedies.interpolation import Interpolation
 from hushrank.remedies.remedy import Remedy
+from hushrank.types import Array
 
 OWN, FOUR = "personal/nDCG@10", Population(4, (2,))
 
@@ -52,6 +55,25 @@ def test_with_one_shared_ranker_it_is_the_mean_over_groups() -> None:
     both = (looks["offline/nDCG@10/usual"] + looks["offline/nDCG@10/turned"]) / 2
     np.testing.assert_allclose(looks[OWN], both, rtol=1e-6)
     assert (looks[OWN] != looks["offline/nDCG@10"]).any()
+
+
+def test_groups_that_share_ranker_and_queries_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hushrank.engine import batch
+
+    measured: list[int] = []
+
+    def examine_and_count(*given: Any) -> Array:
+        measured.append(1)
+        return examine_many(*given)
+
+    monkeypatch.setattr(batch, "examine_many", examine_and_count)
+    setting = with_remedy(Remedy(), population=FOUR, n_folds=1)
+    groups = tuple(Group(name, setting.dataset.folds[0].train) for name in "abcd")
+    divided = divide_population(FOUR, groups, (0, 1, 2, 3))
+    setting = replace(setting, method=replace(setting.method, population=divided), groups=(groups,))
+    (found,) = results(setting, "numba")
+    assert len(measured) == 2 * len(found.evaluated)  # splits and looks, whatever the groups
+    np.testing.assert_allclose(found.looks[OWN], found.test, rtol=1e-12)
 
 
 def test_clients_that_are_alike_and_share_one_ranker_have_no_such_measure() -> None:

@@ -16,6 +16,8 @@ from hushrank.federation.cohort import Population
 from hushrank.federation.state import REMEDY, part_of
 from hushrank.remedies.remedy import MeanMessage, Remedy, Turn
 from hushrank.remedies.tastes import Belief, Tastes, agree, believe, find_centres
+from hushrank.runs.review import review_results
+from hushrank.runs.simulation import measure_cell
 from hushrank.types import Array, NamedArrays
 
 
@@ -119,6 +121,34 @@ def test_the_server_remembers_nothing_of_single_clients() -> None:
     remembered = part_of(states[-1], REMEDY)
     assert set(remembered) == {"mean", "rounds", "sums", "centres", "evidence", "strength"}
     assert not any(n_clients in array.shape for array in remembered.values())
+
+
+@pytest.mark.parametrize("engine", ["numba", "xla", "plain"])
+def test_a_run_says_at_its_end_how_many_tastes_opened(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushrank.remedies.tastes._SURE", 0.01)
+    monkeypatch.setattr("hushrank.remedies.tastes._SETTLE", 2)
+    setting = opposed(with_remedy(Tastes(n_tastes=4), rounds=6))  # Why 4: no other test compiles it, as unsure
+    found = results(setting, engine)
+    counts = [int(result.looks["evidence/open_tastes"][-1]) for result in found]
+    assert all(1 <= count <= 4 for count in counts) and not found[0].looks["evidence/open_tastes"][0]
+    assert measure_cell(setting, found[0])["evidence/open_tastes"] == counts[0]
+    (said,) = (notice for notice in review_results(setting, found) if notice.name == "remedy")
+    assert said.sentence == f"Tastes are open at the end of 2 of 2 trainings: {sum(counts) / 2:.3g} of 4 on average."
+
+
+def test_a_run_says_at_its_end_that_no_taste_opened() -> None:
+    setting = with_remedy(Tastes(n_tastes=3), rounds=6)
+    (said,) = (notice for notice in review_results(setting, results(setting, "numba")) if notice.name == "remedy")
+    assert said.kind == "note" and said.sentence.startswith("No taste opened in any training")
+
+
+def test_clients_own_tastes_are_counted_over_the_clients() -> None:
+    remedy = Tastes(n_tastes=0)
+    counted = remedy.evidence({}, {"strength": np.array([0, 0.5, 1, 0], np.float32)})
+    assert counted == {"open_tastes": 2.0}
+    sentence = remedy.conclude({"open_tastes": np.array([2.0, 0.0, 3.0])})
+    assert sentence == "Tastes are open at the end of 2 of 3 trainings: 2.5 on average, each a client's own."
+    assert Remedy().evidence({}, {}) == {} and Remedy().conclude({}) is None
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla", "plain"])

@@ -21,7 +21,13 @@ from hushrank.reports.reproduction import (
     reproduction_text,
     write_reproduction,
 )
-from hushrank.reports.reproduction_summary import findings_text, published_decimals, read_reproduction, real_name
+from hushrank.reports.reproduction_summary import (
+    FindingCounts,
+    findings_text,
+    published_decimals,
+    read_reproduction,
+    real_name,
+)
 from hushrank.reports.summary import RunSummary, from_directory
 
 
@@ -137,15 +143,27 @@ def test_a_figure_without_numbers_findings_and_runs_says_so() -> None:
 @pytest.mark.parametrize(
     ("counts", "text"),
     [
-        ((2, 0, 0), "Of 2 findings 2 held."),
-        ((0, 1, 1), "Of 2 findings 0 held, 1 did not and 1 was not judged."),
-        ((1, 0, 0), "The one finding held."),
-        ((0, 1, 0), "The one finding did not hold."),
-        ((0, 0, 1), "The one finding was not judged."),
+        ((2, 0, 0, 0), "Of 2 findings 2 held."),
+        ((0, 0, 1, 1), "Of 2 findings 0 held, 1 did not and 1 was not judged."),
+        ((1, 2, 1, 0), "Of 4 findings 1 held, 2 held in part and 1 did not."),
+        ((1, 0, 0, 0), "The one finding held."),
+        ((0, 1, 0, 0), "The one finding held in part."),
+        ((0, 0, 1, 0), "The one finding did not hold."),
+        ((0, 0, 0, 1), "The one finding was not judged."),
     ],
 )
-def test_findings_are_counted_in_words(counts: tuple[int, int, int], text: str) -> None:
-    assert findings_text(*counts) == text
+def test_findings_are_counted_in_words(counts: tuple[int, int, int, int], text: str) -> None:
+    assert findings_text(FindingCounts(*counts)) == text
+
+
+def test_what_held_in_part_has_a_word_of_its_own() -> None:
+    part = {"claim": "Both rankers learn", "holds": None, "p": 0.01, "why": "Held for linear; mlp not run."}
+    made = make_reproduction()
+    result = made | {"findings": [*made["findings"], part]}
+    page = text_of(render_reproduction(result))
+    assert "Of 4 findings 1 held, 1 held in part, 1 did not and 1 was not judged." in page
+    assert "½ held in part" in reproduction_text(result)
+    assert "held in part" not in reproduction_text(made)
 
 
 def test_the_terminal_shows_findings_and_numbers() -> None:

@@ -13,12 +13,14 @@ from hushrank.clicks.table import ClickTable
 from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
 from hushrank.engine.plan import CHUNK, Cell, Plan
+from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.federation.cohort import find_groups
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import own_rankers, personal_places
-from hushrank.federation.state import OWN_PARAMETERS
-from hushrank.types import Array, NamedArrays
+from hushrank.federation.seen import name_evidence
+from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of
+from hushrank.types import Array, NamedArrays, Ranker
 
 SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
@@ -86,7 +88,16 @@ class SimulationBatch:
         if n_groups or self.setting.method.has_own_rankers:
             for split, name in OWN.items():
                 found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
-        return found
+        return found | self._find_evidence(state)
+
+    def _find_evidence(self, state: NamedArrays) -> dict[str, Array]:
+        """[C] what the remedy has found out about the clients."""
+        remedy, known, kept = self.setting.method.remedy, part_of(state, REMEDY), part_of(state, PERSONAL)
+        cells = [
+            name_evidence(remedy.evidence(*({name: array[c] for name, array in of.items()} for of in (known, kept))))
+            for c in range(len(self.plan.cells))
+        ]
+        return stack_named(cells)
 
     def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
         """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
@@ -96,15 +107,20 @@ class SimulationBatch:
         n_clients, total, n_measured = method.population.n_clients, 0.0, 0
         rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
         of_client = find_groups(method.population, np.arange(n_clients))
+        known: dict[int, tuple[float, int]] = {}  # Why: groups that share ranker and queries are measured once
         for group in range(method.population.n_groups):
-            members = rankers if len(rankers) == 1 else rankers[of_client == group]
-            unique, counts = np.unique(members, axis=0, return_counts=True)  # Why: many clients may have the same
             place = self.setting.place_of(cell.fold, cell.repeat)
             examiner = self.examiners.get((*place, split, group)) or self.examiners[cell.fold, 0, split, None]
             if (examiner.ideals > 0).any():
                 n_members = int(np.count_nonzero(of_client == group))
                 n_measured += n_members
-                total += float(examine_many(examiner, method.ranker, unique) @ counts) * n_members / counts.sum()
+                if len(rankers) > 1:
+                    found = add_qualities(examiner, method.ranker, rankers[of_client == group])
+                elif id(examiner) in known:
+                    found = known[id(examiner)]
+                else:
+                    found = known[id(examiner)] = add_qualities(examiner, method.ranker, rankers)
+                total += found[0] * n_members / found[1]
         return total / n_measured if n_measured else float("nan")
 
     def _examine_split(self, state: NamedArrays, split: str, group: int | None, known: KnownQualities) -> Array:
@@ -129,6 +145,12 @@ class SimulationBatch:
         if group is None or group.user is None:
             return person_table(self.setting, cell)
         return table_of(group.user, self.setting.method.k)
+
+
+def add_qualities(examiner: Examiner, ranker: Ranker, rankers: Array) -> tuple[float, int]:
+    """The sum of nDCG@k over rankers [n, p], and their number; those of many clients may be the same."""
+    unique, counts = np.unique(rankers, axis=0, return_counts=True)
+    return float(examine_many(examiner, ranker, unique) @ counts), int(counts.sum())
 
 
 def mean_params(setting: Setting, state: NamedArrays, cell: int, group: int | None) -> Array:

@@ -6,7 +6,7 @@ module), so that the plain round and the engines run the same lines. Shapes: n c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar, NamedTuple
@@ -115,3 +115,13 @@ class Remedy:
         """What the server remembers after a round."""
         del mean
         return dict(shared)
+
+    def evidence(self, shared: NamedArrays, own: NamedArrays) -> dict[str, float]:
+        """What it has found out about the clients so far, by name; own [n_clients, ...]."""
+        del shared, own
+        return {}
+
+    def conclude(self, evidence: Mapping[str, Array]) -> str | None:
+        """What it came to, in a sentence, from the evidence at the end of each training; None: nothing to say."""
+        del evidence
+        return None

@@ -14,6 +14,7 @@ which never leaves the device, and a message is the update alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import ClassVar, NamedTuple
@@ -27,6 +28,7 @@ from hushrank.types import Array, NamedArrays
 _PULL, _LENGTH = "pull", "length"  # what clients keep
 _EVIDENCE, _STRENGTH = "evidence", "strength"  # what clients keep, or the server where tastes are offered
 _MEAN, _SUMS, _CENTRES, _ROUNDS = "mean", "sums", "centres", "rounds"  # what the server remembers
+_OPEN = "open_tastes"  # how many are followed
 _OFFERED = 32
 _SETTLE = 10  # rounds in which clients are dealt out among the tastes, before they choose
 _SURE = 4.0  # standard errors at which a taste is believed. Why 4: clients and rounds are many chances to be wrong
@@ -130,6 +132,19 @@ class Tastes(Remedy):
         agreement = agreements / heard * xp.sqrt(heard * mean.n_cohort)  # as spread as one client's
         belief = believe(xp, Belief(shared[_EVIDENCE], shared[_STRENGTH]), agreement, shares > least)
         return known | {_SUMS: sums, _CENTRES: find_centres(xp, sums, least), **belief._asdict()}
+
+    def evidence(self, shared: NamedArrays, own: NamedArrays) -> dict[str, float]:
+        strength = (shared if self._n else own)[_STRENGTH]
+        return {_OPEN: float(np.count_nonzero(strength))}
+
+    def conclude(self, evidence: Mapping[str, Array]) -> str:
+        counts = evidence[_OPEN]
+        n_open, n = np.count_nonzero(counts), len(counts)
+        if not n_open:
+            return "No taste opened in any training: clients rank with the shared ranker, that of federated averaging."
+        mean = f"{float(counts[counts > 0].mean()):.3g}"
+        there = f"{mean} of {self._n} on average" if self._n else f"{mean} on average, each a client's own"
+        return f"Tastes are open at the end of {n_open} of {n} trainings: {there}."
 
     def _choose(self, turn: Turn) -> Array:
         """[n] the taste nearest to each client's pull; in the first rounds as they are dealt out."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from hushrank.files import JsonObject
 from hushrank.reports.cells import count_cell
 from hushrank.reports.markup import TableCell, grouped_table, paragraph, relative_link, section
-from hushrank.reports.reproduction_summary import findings_text
+from hushrank.reports.reproduction_summary import MARKS, FindingCounts, findings_text
 from hushrank.reports.shell import render_page, write_page
 from hushrank.reports.terminal import Column, FittedTable, plain_table
 from hushrank.reports.wording import date_text
@@ -26,9 +26,7 @@ class IndexLine:
     shows: str
     data: tuple[str, ...]
     is_run: bool
-    held: int
-    not_held: int
-    not_judged: int  # findings
+    counts: FindingCounts
     why: str  # why it was not run, or what was done otherwise than published
     page: str | None  # address of its page, from the index
     is_stand_in: bool
@@ -87,12 +85,10 @@ def outcome(lines: Sequence[IndexLine]) -> str:
     if not ran:
         first = lines[0].name if lines else "NAME"
         return f"None of {len(lines)} has been run yet. Begin with: hushrank reproduce {first} --quick"
-    held, not_held, not_judged = (
-        sum(getattr(line, kind) for line in ran) for kind in ("held", "not_held", "not_judged")
-    )
+    counts = FindingCounts(*(sum(each) for each in zip(*(line.counts for line in ran), strict=True)))
     text = f"{len(ran)} of {len(lines)} tables and figures {'has' if len(ran) == 1 else 'have'} been run."
-    if held + not_held + not_judged:
-        text += f" {findings_text(held, not_held, not_judged)}"
+    if sum(counts):
+        text += f" {findings_text(counts)}"
     stand_ins, quick = sum(line.is_stand_in for line in ran), sum(line.is_quick for line in ran)
     if stand_ins == quick == len(ran):
         return f"{text} {_how_many(quick, len(ran))} in the quick version, on stand-in data instead of the real sets."
@@ -102,9 +98,7 @@ def outcome(lines: Sequence[IndexLine]) -> str:
 
 _HEADINGS = (
     TableCell("result"),
-    TableCell("held", style="number slim"),
-    TableCell("not held", style="number slim"),
-    TableCell("not judged", style="number slim"),
+    *(TableCell(verdict, style="number slim") for verdict in MARKS),
     TableCell("what it shows"),
     TableCell("data"),
     TableCell("state"),
@@ -114,9 +108,7 @@ _COLUMNS = (
     Column("name"),
     Column("shows"),
     Column("data"),
-    Column("held", is_number=True),
-    Column("not held", is_number=True),
-    Column("not judged", is_number=True),
+    *(Column(verdict, is_number=True) for verdict in MARKS),
     Column("state"),
 )
 
@@ -132,8 +124,8 @@ def _cells(line: IndexLine) -> list[TableCell]:
     ]
 
 
-def _counts(line: IndexLine) -> tuple[int | None, int | None, int | None]:
-    return (line.held, line.not_held, line.not_judged) if line.is_run else (None, None, None)
+def _counts(line: IndexLine) -> tuple[int | None, ...]:
+    return tuple(line.counts) if line.is_run else (None,) * len(line.counts)
 
 
 def _when(line: IndexLine) -> TableCell:
@@ -177,9 +169,7 @@ def _read(line: JsonObject) -> IndexLine:
             shows=str(line.get("shows") or ""),
             data=tuple(str(name) for name in line.get("data") or ()),
             is_run=line["state"] == "run",
-            held=int(line.get("held") or 0),
-            not_held=int(line.get("not_held") or 0),
-            not_judged=int(line.get("not_judged") or 0),
+            counts=FindingCounts(*(int(line.get(name) or 0) for name in FindingCounts._fields)),
             why=" ".join(str(line.get("why") or "").split()),
             page=line.get("page"),
             is_stand_in=bool(line.get("is_stand_in")),

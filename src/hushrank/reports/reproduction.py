@@ -14,7 +14,7 @@ from hushrank.reports.cost import cost_section
 from hushrank.reports.curves import PublishedValue
 from hushrank.reports.markup import TableCell, disclosure, paragraph, relative_link, section, table
 from hushrank.reports.reproduction_summary import (
-    VERDICTS,
+    MARKS,
     Finding,
     ReproductionSummary,
     Row,
@@ -94,7 +94,7 @@ def reproduction_text(result: JsonObject) -> str:
 
 def outcome(found: ReproductionSummary) -> str:
     """How the findings fared, in a sentence."""
-    texts = [findings_text(*count_findings(found.findings))] if found.findings else []
+    texts = [findings_text(count_findings(found.findings))] if found.findings else []
     texts += ["The data are a stand-in, so the numbers are not the paper's."] if found.stand_ins else []
     return " ".join(texts)
 
@@ -205,7 +205,7 @@ def _about(found: ReproductionSummary) -> list[str]:
 
 
 def _finding(finding: Finding) -> str:
-    mark, word = VERDICTS[finding.holds]
+    mark, word = MARKS[finding.verdict], finding.verdict
     claim = f"{finding.claim.rstrip('.')} ({finding.where})." if finding.where else finding.claim
     why = " ".join(filter(None, (_p_text(finding), finding.why)))
     note = paragraph(why, style="note") if why else ""
@@ -284,7 +284,8 @@ _FINDING_COLUMNS = (Column("finding"), Column("claim"), Column("p", is_number=Tr
 
 def _finding_rows(found: ReproductionSummary) -> list[list[str]]:
     return [
-        [" ".join(VERDICTS[f.holds]), f.claim, format_p(f.p) if f.p is not None else "", f.why] for f in found.findings
+        [f"{MARKS[f.verdict]} {f.verdict}", f.claim, format_p(f.p) if f.p is not None else "", f.why]
+        for f in found.findings
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hushrank.files import JsonObject, refuse_newer
 from hushrank.reports.cells import known
@@ -13,7 +14,8 @@ SUPPORTED_FORMAT = 1
 _NUMBERS = ("ours", "std", "n", "as_published", "as_published_std", "published", "difference")
 _NOT_CELL = ("metric", *_NUMBERS, "why")  # every other key of a row names its cell
 _REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S"}  # others are spelt in capitals
-VERDICTS = {True: ("✓", "held"), False: ("✗", "not held"), None: ("–", "not judged")}  # a mark and a word
+HELD_IN_PART = "Held for "  # how the reason begins where a claim held in all that was run, and not all of it was
+MARKS = {"held": "✓", "held in part": "½", "not held": "✗", "not judged": "–"}  # {verdict: before it}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,22 @@ class Finding:
     p: float | None
     why: str  # the test and its numbers in words, or why it was not judged
 
+    @property
+    def verdict(self) -> str:
+        """In words; what held wherever it was run, and was not run everywhere, has a word of its own."""
+        if self.holds is None:
+            return "held in part" if self.why.startswith(HELD_IN_PART) else "not judged"
+        return "held" if self.holds else "not held"
+
+
+class FindingCounts(NamedTuple):
+    """How many findings have which verdict."""
+
+    held: int = 0
+    held_in_part: int = 0
+    not_held: int = 0
+    not_judged: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class ReproductionSummary:
@@ -98,19 +116,21 @@ def read_reproduction(result: JsonObject) -> ReproductionSummary:
         raise ValueError(f"the result of this reproduction is damaged ({error!r}). Run it again.") from error
 
 
-def findings_text(held: int, not_held: int, not_judged: int) -> str:
-    """`Of 4 findings 2 held, 1 did not and 1 was not judged.`"""
-    n = held + not_held + not_judged
+def findings_text(counts: FindingCounts) -> str:
+    """`Of 4 findings 1 held, 1 held in part, 1 did not and 1 was not judged.`"""
+    held, in_part, not_held, not_judged = counts
+    if sum(counts) == 1:
+        return f"The one finding {_one(counts)}."
     parts = [f"{held} held"]
+    parts += [f"{in_part} held in part"] if in_part else []
     parts += [f"{not_held} did not"] if not_held else []
     parts += [f"{not_judged} {'was' if not_judged == 1 else 'were'} not judged"] if not_judged else []
-    return f"Of {n} findings {join_words(parts)}." if n > 1 else f"The one finding {_one(held, not_held)}."
+    return f"Of {sum(counts)} findings {join_words(parts)}."
 
 
-def count_findings(findings: Sequence[Finding]) -> tuple[int, int, int]:
-    """How many held, did not hold, and were not judged."""
-    verdicts = [finding.holds for finding in findings]
-    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
+def count_findings(findings: Sequence[Finding]) -> FindingCounts:
+    verdicts = [finding.verdict for finding in findings]
+    return FindingCounts(*(verdicts.count(verdict) for verdict in MARKS))
 
 
 def real_name(wanted: str) -> str:
@@ -135,8 +155,9 @@ def published_decimals(rows: Sequence[Row]) -> int:
     return max((len(text.partition(".")[2]) for text in texts if "e" not in text and text[-2:] != ".0"), default=0)
 
 
-def _one(held: int, not_held: int) -> str:
-    return "held" if held else "did not hold" if not_held else "was not judged"
+def _one(counts: FindingCounts) -> str:
+    words = ("held", "held in part", "did not hold", "was not judged")
+    return words[counts.index(1)]
 
 
 def _read(result: JsonObject) -> ReproductionSummary:
@@ -157,7 +178,7 @@ def _read(result: JsonObject) -> ReproductionSummary:
         left_out=" ".join(str(result.get("left_out") or "").split()),
         published_code=str(result.get("published_code") or ""),
         rows=tuple(_row(row, metric) for row in result["rows"]),
-        findings=tuple(_finding(finding) for finding in result["findings"]),
+        findings=tuple(read_finding(finding) for finding in result["findings"]),
         directories=tuple(str(directory) for directory in result.get("runs") or ()),
         when=str(result.get("when") or ""),
         seconds=_number(result.get("seconds")),
@@ -190,7 +211,7 @@ def _row(row: JsonObject, metric: str) -> Row:
     )
 
 
-def _finding(found: JsonObject) -> Finding:
+def read_finding(found: JsonObject) -> Finding:
     holds = found.get("holds")
     return Finding(
         str(found["claim"]),

@@ -20,6 +20,7 @@ from hushrank.recipes.population import clients_of
 from hushrank.recipes.recipe import KEYS, Recipe, change_recipe, hash_recipe
 from hushrank.reports.index import write_index
 from hushrank.reports.reproduction import write_reproduction
+from hushrank.reports.reproduction_summary import FindingCounts, count_findings, read_finding
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
 from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4
@@ -42,6 +43,8 @@ REPRODUCTIONS: dict[str, Reproduction] = {
 }
 _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
 _NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
+_ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
+_RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +352,8 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
             is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
             speed = _NETWORK_SPEED if is_network else _SPEED
-            total += trial.recipe.rounds * per_round * cells / speed[choice.is_large]
+            per_training = trial.recipe.rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
+            total += cells * per_training + _RUN_SECONDS
     return total / cores
 
 
@@ -372,16 +376,13 @@ def index_line(result: PublishedResult, out: Path) -> Json:
     if found is None:
         can_run = result.name in REPRODUCTIONS
         why = f"hushrank reproduce {result.name}" if can_run else f"needs {', '.join(result.needs) or 'a recipe'}"
-        nothing = {"held": 0, "not_held": 0, "not_judged": len(result.findings)}
+        nothing = FindingCounts(not_judged=len(result.findings))._asdict()
         rest = {"page": None, "is_stand_in": False, "quick": False, "when": None}
         return {**line, "state": "not run", **nothing, "why": why, **rest}
-    verdicts = [finding["holds"] for finding in found["findings"]]
     return {
         **line,
         "state": "run",
-        "held": verdicts.count(True),
-        "not_held": verdicts.count(False),
-        "not_judged": verdicts.count(None),
+        **count_findings([read_finding(finding) for finding in found["findings"]])._asdict(),
         "why": "; ".join(
             filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
         ),

@@ -119,9 +119,6 @@ class Verdict:
     why: str
 
 
-HELD_IN_PART = "Held for "  # how the reason begins where a claim held in all that was run, and not all of it was
-
-
 class NotJudged(Exception):  # noqa: N818 - not an error: what a claim is about was not run, or not often enough
     """Why a claim cannot be judged from these trials; p where it held in part."""
 

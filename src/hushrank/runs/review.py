@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.engine.estimate import count_planned, estimate_plain_seconds
+from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.federation.seen import EVIDENCE
+from hushrank.federation.state import part_of
 from hushrank.look.numbers import format_duration
 from hushrank.runs.notices import (
     notice_clicks,
@@ -47,7 +50,19 @@ def review_results(setting: Setting, results: list[CellResult]) -> list[Notice]:
     curves = {user: np.array([result.vali for result in results if result.user == user]) for user in users}
     has_moved = [result.first is None or bool(np.any(result.params != result.first)) for result in results]
     quality = [not (result.test[0] == result.test[-1] and result.vali[0] == result.vali[-1]) for result in results]
-    return [*review_scores(setting, results), *notice_unmoved(has_moved, quality), *notice_fall(curves)]
+    trained = [*review_scores(setting, results), *notice_unmoved(has_moved, quality), *notice_fall(curves)]
+    return [*trained, *review_remedy(setting, results)]
+
+
+def review_remedy(setting: Setting, results: list[CellResult]) -> list[Notice]:
+    """What the remedy found out about the clients."""
+    last = stack_named([{name: looks[-1] for name, looks in result.looks.items()} for result in results])
+    found = part_of(last, EVIDENCE)
+    sentence = setting.method.remedy.conclude(found) if found else None
+    if sentence is None:
+        return []
+    names = " and ".join(f"{EVIDENCE}/{name}" for name in found)
+    return [Notice("remedy", sentence, f"See {names} in metrics.jsonl for when.", kind="note")]
 
 
 def review_scores(setting: Setting, results: list[CellResult]) -> list[Notice]:

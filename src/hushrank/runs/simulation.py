@@ -18,6 +18,7 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult, Options, prepare, simulate
 from hushrank.federation.cohort import count_lost
+from hushrank.federation.seen import EVIDENCE
 from hushrank.files import Json
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
@@ -104,8 +105,8 @@ def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
 
 
 def is_special(name: str) -> bool:
-    """Whether a look is of a group, or of clients' own rankers."""
-    return name.count("/") > 1 or name in OWN.values()
+    """Whether a look is of a group, of clients' own rankers, or of what a remedy found out."""
+    return name.count("/") > 1 or name in OWN.values() or name.startswith(f"{EVIDENCE}/")
 
 
 def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
+from hushrank.reports.reproduction_summary import HELD_IN_PART
 from hushrank.reproduce.papers.study import users_pairs
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize, Trial, make_trial
-from hushrank.reproduce.verdicts import HELD_IN_PART, OFFLINE, Cell, NotJudged, Pair, Trials, Verdict
+from hushrank.reproduce.verdicts import OFFLINE, Cell, NotJudged, Pair, Trials, Verdict
 
 PERSONAL = "personal/nDCG@10"  # each client's own ranker by its own labels, mean over clients
 RANKERS = ("linear", "mlp")
