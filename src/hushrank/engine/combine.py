@@ -140,7 +140,7 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
     answered = cohort.weights > 0
     who = (cohort.weights[answered], cohort.ids[answered])
     gathered = Gathered(received.collected[cell], *who, params, round, part_of(state, rule_of(cell)))
-    if method.attack is None:
+    if method.attack is None or not method.has_liars:
         return gathered
     key, trial = stream(received.keys[cell], Purpose.ATTACK, round), rule_on_trial(method.rule, gathered)
     target = Target(params, round, key, trial)
@@ -150,7 +150,7 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
 
 def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received:
     """Updates that an attack had to see, added up after it; sums as they are."""
-    if method.attack is None:
+    if not method.has_liars:
         return received
     forged = [forge_updates(method, state, received, cell) for cell in range(len(received.cohorts))]
     sums = [np.add.reduce(each.weights[:, None] * each.updates, axis=0) for each in forged]

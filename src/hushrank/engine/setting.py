@@ -73,9 +73,14 @@ class Method:
         return self.summation.format
 
     @property
+    def has_liars(self) -> bool:
+        """Whether some clients send something else than what they learnt."""
+        return self.attack is not None and self.n_malicious > 0
+
+    @property
     def is_gathered(self) -> bool:
-        """Whether the server needs all updates of a round at once."""
-        return self.rule is not None or self.attack is not None
+        """Whether all updates of a round are needed at once."""
+        return self.rule is not None or self.has_liars
 
     @property
     def n_personal(self) -> int:
@@ -195,7 +200,7 @@ def why_not_fast(setting: Setting) -> str | None:
         return "a click log"
     if method.learner != PDGD and method.learner.pull is None:
         return f"learner={method.learner.name}"
-    if method.attack is not None and method.protection.n_makers:
+    if method.has_liars and method.protection.n_makers:
         return "attack with noise in every upload"  # which the attack would see, and which they draw for the sum alone
     if method.exchange.name not in FUSED:
         return f"messages={method.exchange.name}"

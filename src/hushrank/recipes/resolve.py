@@ -11,15 +11,16 @@ import numpy as np
 from hushrank.aggregation.compatibility import Privacy
 from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
-from hushrank.attacks.named import find_attack
+from hushrank.attacks.named import find_attack, find_poison
 from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.groups import Group, corrupt_people
 from hushrank.federation.replay import Replay
 from hushrank.learners.named import find_learner
-from hushrank.partitions.mixture import divide_clients
+from hushrank.partitions.mixture import Divided, divide_clients
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
@@ -53,6 +54,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         check_recipe(recipe)
     method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
     divided = divide_clients(partition_of(recipe), dataset, method.population, repeats=recipe.repeats)
+    divided = corrupt_clicks(recipe, dataset, divided)
     if start is not None:
         first: tuple[float, ...] | None = read_start(start, method)
     else:
@@ -70,6 +72,16 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         groups=divided.groups,
     )
     return share_data(setting)
+
+
+def corrupt_clicks(recipe: Recipe, dataset: Dataset, divided: Divided) -> Divided:
+    """Malicious clients in groups of their own, if they click otherwise."""
+    poison = find_poison(recipe.attack, **options_for(recipe, "attack"))
+    if poison is None or not recipe.n_malicious:
+        return divided
+    user = named_user(poison, n_grades=dataset.n_grades, own_tables=recipe.click_tables)
+    groups = divided.groups or tuple((Group("all", fold.train),) for fold in dataset.folds)
+    return Divided(*corrupt_people(divided.population, groups, n_malicious=recipe.n_malicious, user=user))
 
 
 def resolve_users(recipe: Recipe, *, n_grades: int) -> tuple[tuple[str, User], ...]:
