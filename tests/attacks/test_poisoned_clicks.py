@@ -49,7 +49,7 @@ def test_honest_clients_learn_bit_by_bit_what_they_learn_without_liars(partition
     n = 9 if partition in ("labels-1", "clicks") else 10
     honest, lied_to = (federation_of({"partition": partition, "n_clients": n, **liars}) for liars in ({}, POISONED))
     params = honest.ranker.initial(0 * honest.queries.features[0])
-    same = [np.array_equal(*(learnt_by(federation, id, params) for federation in (honest, lied_to))) for id in range(n)]
+    same = [np.array_equal(learnt_by(honest, id, params), learnt_by(lied_to, id, params)) for id in range(n)]
     assert all(same[3:]) and not all(same[:3])
 
 

@@ -19,6 +19,8 @@ class AttackKeys:
         alias="name",
     )
     n_malicious: int = key(0, "number of malicious clients, less than half of all", check=at_least(0))
+    attack_from: int = key(1, "first round in which malicious clients lie; honest until then", check=at_least(1))
+    attack_every: int = key(1, "rounds from one in which they lie to the next; honest in between", check=at_least(1))
 
 
 def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:

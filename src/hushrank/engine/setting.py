@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.timed import Timed
 from hushrank.clicks.table import TableUser
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
@@ -42,7 +43,7 @@ class Method:
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
-    attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
+    attack: Attack | Timed | None = None  # what malicious clients send instead; None: everybody is honest
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg

@@ -11,7 +11,8 @@ import numpy as np
 from hushrank.aggregation.compatibility import Privacy
 from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
-from hushrank.attacks.named import find_attack, find_poison
+from hushrank.attacks.named import ATTACKS, find_attack, find_poison
+from hushrank.attacks.timed import Timed, time_attack
 from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
@@ -19,8 +20,10 @@ from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.groups import Group, corrupt_people
 from hushrank.federation.replay import Replay
+from hushrank.keys import method_keys
 from hushrank.learners.named import find_learner
 from hushrank.partitions.mixture import Divided, divide_clients
+from hushrank.privacy.none import choose_norm
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
@@ -32,7 +35,7 @@ from hushrank.recipes.recipe import Recipe, check_recipe
 from hushrank.recipes.sharing import share_data
 from hushrank.remedies.named import find_remedy
 from hushrank.remedies.remedy import Remedy
-from hushrank.types import Array, Dataset, User
+from hushrank.types import Array, Attack, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
 
@@ -126,11 +129,20 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         learning_rate=recipe.learning_rate,
         exchange=exchange,
         summation=summation,
-        attack=find_attack(recipe.attack, **options_for(recipe, "attack")),
+        attack=attack_of(recipe),
         n_malicious=recipe.n_malicious,
         rule=find_rule(recipe.aggregation, **options_for(recipe, "aggregation")),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
+
+
+def attack_of(recipe: Recipe) -> Attack | Timed | None:
+    """What malicious clients send. Where nothing says how long that may be, they go by what a live server accepts."""
+    options = options_for(recipe, "attack")
+    if "bound" in method_keys(ATTACKS, recipe.attack) and "bound" not in options:
+        most = max(clients_of(recipe).interactions)
+        options["bound"] = recipe.update_norm or choose_norm(learning_rate=recipe.learning_rate, interactions=most)
+    return time_attack(find_attack(recipe.attack, **options), first=recipe.attack_from, every=recipe.attack_every)
 
 
 def remedy_of(recipe: Recipe) -> Remedy:
