@@ -24,10 +24,10 @@ def view_of(own: Array, others: Array | None = None, *, n_clients: int = 10, par
     return AttackView(shared, 1, n_clients, len(own), own, others)
 
 
-def honest_updates(seed: int, n: int = 10, p: int = 6) -> Array:
-    """[n, p] float32 around a common direction."""
+def honest_updates(seed: int, n: int = 10, p: int = 6, *, common: float = 1.0) -> Array:
+    """[n, p] float32 around a common direction, `common` times as far from zero as from each other."""
     generator = np.random.default_rng(seed)
-    return (generator.normal(size=p) + generator.normal(size=(n, p))).astype(np.float32)
+    return (common * generator.normal(size=p) + generator.normal(size=(n, p))).astype(np.float32)
 
 
 def send(name: str, updates: Array, n_malicious: int, **settings: object) -> Array:

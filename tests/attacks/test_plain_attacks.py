@@ -68,11 +68,11 @@ def test_sleepers_lie_from_their_round_on_and_every_so_often() -> None:
 @pytest.mark.parametrize("engine", ["plain", "numba", "xla"])
 def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None:
     asleep = time_attack(find_attack("sign-flip"), first=99, every=1)
-    results = [
+    honest, lied_to = [
         simulate(tiny_federation(**liars), Options(engine=engine))[0][0].params
         for liars in ({}, {"attack": asleep, "n_malicious": 3})
     ]
-    np.testing.assert_allclose(*results, atol=1e-6)  # added up in another order
+    np.testing.assert_allclose(honest, lied_to, atol=1e-6)  # added up in another order
 
 
 def test_clicks_have_no_times() -> None:

@@ -14,7 +14,10 @@ from hushrank.types import Array, AttackView
 
 @dataclass(frozen=True)
 class AtBound:
-    """All send -bound * mean / |mean| of the known updates: nothing else that is no longer takes a mean further back."""
+    """All send -bound * mean / |mean| of the known updates: nothing that is as short takes a mean further back.
+
+    Without a bound, and outside of a recipe, which gives one: as long as the longest update that they know.
+    """
 
     knowledge: str = knowledge_key()
     bound: float | None = setting(
@@ -23,7 +26,8 @@ class AtBound:
 
     def __call__(self, view: AttackView, *, key: Array) -> Array:
         del key
-        assert self.bound is not None, "the recipe gives it"
-        mean = known_updates(view).astype(np.float64).mean(axis=0)
+        known = known_updates(view).astype(np.float64)
+        mean = known.mean(axis=0)
         length = np.sqrt(mean @ mean)
-        return send_alike(view, -(self.bound / length if length > 0 else 0.0) * mean)
+        bound = np.sqrt((known**2).sum(axis=1).max()) if self.bound is None else self.bound
+        return send_alike(view, -(bound / length if length > 0 else 0.0) * mean)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
-from hushrank.attacks.knowledge import knowledge_key, known_updates
+from hushrank.attacks.knowledge import knowledge_key, known_updates, send_alike
 from hushrank.keys import key as setting
 from hushrank.types import Array, AttackView
 
@@ -29,7 +27,7 @@ class LittleIsEnough:
         known = known_updates(view)
         z = largest_z(view.n_clients, view.n_malicious) if self.z is None else self.z
         sent = known.mean(axis=0) - z * known.std(axis=0)  # [thesis, Section 5.2.3]
-        return np.tile(sent, (view.n_malicious, 1))
+        return send_alike(view, sent)
 
 
 def largest_z(n_clients: int, n_malicious: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushrank.aggregation.distances import SQUARED, iterate_distances
 from hushrank.attacks.knowledge import knowledge_key, known_updates, send_alike
 from hushrank.keys import key as setting
 from hushrank.types import Array, AttackView
@@ -48,7 +49,7 @@ class MinMax:
     def find_gamma(self, known: Array, away: Array) -> float:
         """max over i of |a_i + gamma p| = the largest distance, a_i = mean - known_i."""
         apart = known.mean(axis=0) - known
-        most = squared_distances(known).max()
+        most = max(squares.max() for _, squares in iterate_distances(known, SQUARED))
         return float(largest_root(float(away @ away), apart @ away, (apart**2).sum(axis=1) - most).min())
 
 
@@ -60,7 +61,7 @@ class MinSum(MinMax):
     def find_gamma(self, known: Array, away: Array) -> float:
         """sum over i of |a_i + gamma p|^2 = the largest such sum of an honest update; the a_i add up to 0."""
         apart, n = known.mean(axis=0) - known, len(known)
-        most = squared_distances(known).sum(axis=1).max()
+        most = max(squares.sum(axis=1).max() for _, squares in iterate_distances(known, SQUARED))
         return float(largest_root(n * float(away @ away), np.zeros(1), (apart**2).sum() - most).min())
 
 
@@ -69,10 +70,3 @@ def largest_root(square: float, half: Array, constant: Array | float) -> Array:
     if square == 0:
         return np.zeros_like(half)
     return (np.sqrt(np.maximum(half**2 - square * constant, 0.0)) - half) / square
-
-
-def squared_distances(points: Array) -> Array:
-    """[n, n] without an array of n x n x n_params."""
-    norms = (points**2).sum(axis=1)
-    found: Array = np.maximum(norms[:, None] + norms - 2 * points @ points.T, 0.0)
-    return found

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.aggregation.compatibility import Privacy
-from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.attacks.named import ATTACKS, find_attack, find_poison
 from hushrank.attacks.timed import Timed, time_attack
@@ -27,7 +26,7 @@ from hushrank.privacy.none import choose_norm
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
-from hushrank.recipes.checks import combination_of
+from hushrank.recipes.checks import combination_of, rule_of
 from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import clients_of, partition_of
@@ -131,7 +130,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         summation=summation,
         attack=attack_of(recipe),
         n_malicious=recipe.n_malicious,
-        rule=find_rule(recipe.aggregation, **options_for(recipe, "aggregation")),
+        rule=rule_of(recipe),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 
