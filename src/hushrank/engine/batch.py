@@ -9,16 +9,19 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hushrank.attacks.aim import measure_attack
+from hushrank.attacks.timed import Timed
 from hushrank.clicks.table import ClickTable
 from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
 from hushrank.engine.plan import CHUNK, Cell, Plan
-from hushrank.engine.setting import Setting
+from hushrank.engine.record import stack_named
+from hushrank.engine.setting import Setting, attacks_of
 from hushrank.federation.cohort import find_groups
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import own_rankers, personal_places
 from hushrank.federation.state import OWN_PARAMETERS
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, Attack, NamedArrays
 
 SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
@@ -27,6 +30,7 @@ OWN = {"test": "personal/nDCG@10", "vali": "vali/personal/nDCG@10"}  # of each c
 OFFLINE, VALI = "offline/nDCG@10", "vali/nDCG@10"
 # {(fold, repeat, split, group): how to examine a ranker}; group None: everybody's queries, at repeat 0
 Examiners: TypeAlias = Mapping[tuple[int, int, str, int | None], Examiner]
+STANDARD = tuple(f"{prefix}/{metric}" for prefix in PREFIXES.values() for metric in METRICS)  # that every run has
 KnownQualities: TypeAlias = dict[tuple[int, int, ClickTable | None], tuple[float, float]]  # of a cell at one look
 
 
@@ -86,7 +90,13 @@ class SimulationBatch:
         if n_groups or self.setting.method.has_own_rankers:
             for split, name in OWN.items():
                 found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
-        return found
+        measured = [measure_attack(attack, state[PARAMS][c]) for c, attack in enumerate(self._attacks)]
+        return found | stack_named(measured)
+
+    @cached_property
+    def _attacks(self) -> tuple[Attack | Timed[Attack] | None, ...]:
+        """[C] which may have measures of their own."""
+        return attacks_of(self.setting, [cell.fold for cell in self.plan.cells])
 
     def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
         """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
