@@ -2,7 +2,7 @@
 
 online             mean nDCG@k of the lists that people saw: over a client's lists, then over clients
 online/GROUP       the same over the clients of a group; NaN where none of them took part
-evidence/NAME      what an aggregation rule tells about the round
+evidence/NAME      what an aggregation rule tells about the round, and how many updates were refused
 """
 
 from __future__ import annotations
