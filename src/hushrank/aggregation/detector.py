@@ -18,7 +18,7 @@ from hushrank.keys import at_least, key
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
 
-class Past(NamedTuple):
+class Remembered(NamedTuple):
     """What the detector remembers: k clients, p parameters, a window of w rounds."""
 
     ids: Array  # [k] in rising order: whoever has sent something
@@ -64,7 +64,7 @@ def find_suspects(suspicion: Array) -> Array:
     return is_suspect if 2 * is_suspect.sum() < len(suspicion) else np.zeros_like(is_suspect)
 
 
-def measure_errors(past: Past, places: Array, gathered: Gathered) -> Array:
+def measure_errors(past: Remembered, places: Array, gathered: Gathered) -> Array:
     """[n] |predicted - sent| over the mean of the round; NaN for who has never been seen."""
     moved = gathered.params - past.starts[places]
     correction = curvature_times(past.moves, past.changes, moved)
@@ -92,7 +92,7 @@ def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
     return np.asarray(sigma * vectors - solved.T @ both)
 
 
-def recall(gathered: Gathered, window: int) -> Past:
+def recall(gathered: Gathered, window: int) -> Remembered:
     """What is remembered, with an empty row for everybody who is new."""
     p, kind = gathered.updates.shape[1], gathered.updates.dtype
     kept: NamedArrays = gathered.memory or {
@@ -102,7 +102,7 @@ def recall(gathered: Gathered, window: int) -> Past:
         "errors": np.empty((0, window)),
         **dict.fromkeys(("params", "mean"), np.full(p, np.nan)),
     }
-    past = Past(**kept)
+    past = Remembered(**kept)
     new = np.setdiff1d(gathered.ids, past.ids)
     if not len(new):
         return past
@@ -117,7 +117,7 @@ def _extend(rows: Array, n: int) -> Array:
     return np.concatenate([rows, np.full((n, rows.shape[1]), np.nan, rows.dtype)])
 
 
-def replace_errors(past: Past, places: Array, errors: Array) -> Past:
+def replace_errors(past: Remembered, places: Array, errors: Array) -> Remembered:
     """The window moves on by one round for whoever was measured."""
     is_known = ~np.isnan(errors)
     who = places[is_known]
@@ -126,7 +126,7 @@ def replace_errors(past: Past, places: Array, errors: Array) -> Past:
     return past._replace(errors=window)
 
 
-def remember(past: Past, places: Array, gathered: Gathered, mean: Array) -> NamedArrays:
+def remember(past: Remembered, places: Array, gathered: Gathered, mean: Array) -> NamedArrays:
     updates, starts = past.updates.copy(), past.starts.copy()
     updates[places], starts[places] = gathered.updates, gathered.params
     moves, changes = past.moves, past.changes

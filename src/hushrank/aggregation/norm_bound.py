@@ -13,7 +13,7 @@ from hushrank.types import Array, Combined, Gathered
 
 
 @dataclass(frozen=True, slots=True)
-class NormBound:
+class NormBounding:
     """The weighted mean of updates that are scaled down to a bound."""
 
     norm_bound: float | None = key(
