@@ -47,7 +47,7 @@ class Detector:
         past = recall(gathered, self.detector_window)
         places = np.searchsorted(past.ids, gathered.ids)
         past = replace_errors(past, places, measure_errors(past, places, gathered))
-        suspicion = past.errors[places].mean(axis=1)  # [zhang2022, Algorithm 2]; NaN until the window is full
+        suspicion = past.errors[places].mean(axis=1)  # [zhang2022]; NaN until the window is full
         is_suspect = find_suspects(suspicion)
         mean = mean_gathered(gathered.updates[~is_suspect], gathered.weights[~is_suspect])
         evidence = {"suspects": float(np.count_nonzero(is_suspect))}
@@ -70,14 +70,14 @@ def measure_errors(past: Remembered, places: Array, gathered: Gathered) -> Array
     correction = curvature_times(past.moves, past.changes, moved)
     # Differs: a correction that is longer than what it corrects is noise, which few rounds of clicks leave plenty of
     is_plausible = lengths(correction) <= lengths(past.updates[places])
-    predicted = past.updates[places] + np.where(is_plausible[:, None], correction, 0)  # [zhang2022, Eq. 2]
+    predicted = past.updates[places] + np.where(is_plausible[:, None], correction, 0)  # [zhang2022]
     errors = lengths(predicted - gathered.updates)
     typical = np.nanmean(errors) if not np.isnan(errors).all() else np.nan
     return np.asarray(errors / typical if typical > 0 else errors)
 
 
 def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
-    """[n, p] the L-BFGS approximation of how updates change with the ranker, times vectors [n, p]: zhang2022's box 1.
+    """[n, p] the L-BFGS approximation of how updates change with the ranker, times vectors [n, p].
 
     B v = sigma v - [Y, sigma S] M^-1 [Y, sigma S]^T v, with S the moves and Y the changes as columns.
     """

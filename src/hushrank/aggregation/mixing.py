@@ -45,7 +45,7 @@ class Mixing:
         for rows, distances in iterate_distances(updates, EUCLIDEAN):
             near[rows] = mark_nearest(distances, n_near)
             counted = near[rows] * weights
-            mixed[rows] = counted @ updates / counted.sum(axis=1, keepdims=True)  # [allouah2023, Algorithm 2]
+            mixed[rows] = counted @ updates / counted.sum(axis=1, keepdims=True)  # [allouah2023]
         combined = self.inner(replace(gathered, updates=mixed, weights=np.ones(n)))
         who = np.ones(n) if combined.trust is None else combined.trust
         chosen = sum(who[i : i + _ROWS] @ near[i : i + _ROWS] for i in range(0, n, _ROWS)) / who.sum()
