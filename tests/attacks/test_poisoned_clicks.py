@@ -11,6 +11,7 @@ from hushrank.clicks.named import named_user
 from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.round import Federation
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.recipes.resolve import resolve
@@ -82,3 +83,13 @@ def test_a_secure_sum_hides_such_liars() -> None:
 def test_what_cannot_work_is_refused(recipe: str, changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         change_recipe(NAMED[recipe], {**SMALL, **changes})
+
+
+@pytest.mark.parametrize("engine", ["numba", "xla"])
+def test_an_evolution_strategy_is_misled_alike_on_every_engine(engine: str) -> None:
+    changes = {**POISONED, "ranker": "linear"}
+    plain, fast = (simulate(setting_of(changes, "foltr-es"), Options(engine=each))[0][0] for each in ("plain", engine))
+    honest = simulate(setting_of({"ranker": "linear"}, "foltr-es"), Options(engine=engine))[0][0]
+    np.testing.assert_allclose(fast.params, plain.params, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(fast.online, plain.online, atol=1e-6)
+    assert not np.allclose(fast.params, honest.params, rtol=1e-3)
