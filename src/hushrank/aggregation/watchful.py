@@ -22,7 +22,8 @@ from hushrank.aggregation.mean import mean_gathered
 from hushrank.keys import above_zero, at_least, key
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
-_SLACK = 0.05  # of a usual agreement; Why: evidence against those who neither agree nor oppose goes down
+_SLACK = 0.1  # usual agreements; Why: evidence against those who neither agree nor oppose goes down
+_DIFFERENT = 0.5  # of the others' agreement; Why: honest people with a taste of their own oppose less than that
 _CONSENSUS = 0.03  # usual agreements; Why: where clients agree on nothing (one grade each), nobody can oppose it
 _LOUD = 3.0  # times the median length; Why: five searches of honest people stay below it almost always
 _SHOUT = 10.0  # times the median length, to which single updates are cut; Why: evidence takes some rounds
@@ -62,7 +63,7 @@ class Watchful:
     """FedAvg, bit by bit, while nobody is suspected and no update is ten times as long as the median one."""
 
     watchful_evidence: float = key(
-        25.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero
+        30.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero
     )
     watchful_memory: int = key(500, "rounds of a client after which they count a third", check=at_least(2))
 
@@ -98,7 +99,8 @@ class Watchful:
             usual = np.sqrt(past.totals[2] / past.totals[1])
             agreement = np.where(found.is_there, agreement / usual, 0)
             past.agreement[here] = keep * past.agreement[here] + agreement
-            against = past.opposition[here] - agreement - _SLACK * found.is_there  # [page1954, Eq. 1]
+            slack = max(_SLACK, _DIFFERENT * find_consensus(past, here)) * found.is_there
+            against = past.opposition[here] - agreement - slack  # [page1954, Eq. 1]
             past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
         louder = np.clip(np.log(np.maximum(found.times, 1e-9) / _LOUD), -1, 1)
         past.loudness[here] = np.clip(past.loudness[here] + louder, 0, 2 * _NEEDED)
@@ -112,11 +114,14 @@ class Watchful:
 
     def _suspect(self, past: Past, here: Array) -> tuple[Array, float]:
         """[n] evidence against each, 1 where it is enough; and how much the others agree."""
-        opposed = past.opposition[here] / self.watchful_evidence
-        agreement = past.agreement[here] / np.maximum(past.n_rounds[here], 1)
-        consensus = float(np.median(agreement[opposed < 1])) if (opposed < 1).any() else 0.0
-        others = np.maximum(past.loudness[here], past.copies[here]) / _NEEDED
-        return np.maximum(others, opposed if consensus > _CONSENSUS else 0), consensus
+        consensus = find_consensus(past, here)
+        opposed = past.opposition[here] / self.watchful_evidence if consensus > _CONSENSUS else 0
+        return np.maximum(opposed, np.maximum(past.loudness[here], past.copies[here]) / _NEEDED), consensus
+
+
+def find_consensus(past: Past, here: Array) -> float:
+    """How much the median client has agreed with the others."""
+    return float(np.median(past.agreement[here] / np.maximum(past.n_rounds[here], 1)))
 
 
 def choose_suspects(suspicion: Array, was_out: Array) -> Array:
