@@ -25,37 +25,41 @@ from hushrank.types import Array, Combined, Gathered, NamedArrays
 _SLACK = 0.1  # usual agreements; Why: evidence against those who neither agree nor oppose goes down
 _DIFFERENT = 0.5  # of the others' agreement; Why: honest people with a taste of their own oppose less than that
 _CONSENSUS = 0.03  # usual agreements; Why: where clients agree on nothing (one grade each), nobody can oppose it
-_LOUD = 3.0  # times the median length; Why: five searches of honest people stay below it almost always
+_LATELY = 200  # rounds; Why: clients who differ agree until what they share is learnt, and must not be held to it
+_LOUD = 5.0  # times the median length; Why: five searches of honest people stay below it almost always
 _SHOUT = 10.0  # times the median length, to which single updates are cut; Why: evidence takes some rounds
 _NEEDED = 5.0  # rounds of shouting or copying that make a client suspect
 _FORGIVEN = 0.1  # copies that are forgiven in a round without
-_FEWEST = 3  # known clients that make a majority
+_FEWEST = 5  # clients of a round; Why: among fewer, one who differs cannot be told from one who lies
 _WARM_UP = 5  # rounds until the spread of the parameters is known
 _STEPS = 6  # of Weiszfeld's iteration; Why: the centre moves little between two rounds
 _FLOOR = 0.05  # of the mean variance, added to each; Why: parameters that hardly move must not decide
 
 
-class Past(NamedTuple):
+class Watched(NamedTuple):
     """What is remembered."""
 
     ids: Array  # [k] in rising order: whoever has sent something
     n_rounds: Array  # [k] in which each did, older ones counting less
     sums: Array  # [k, p] float32 of its directions, likewise
-    agreement: Array  # [k] sum of its agreements, likewise
+    agreement: Array  # [k] with the others, lately
+    history: Array  # [k] the same over the whole memory
     opposition: Array  # [k] evidence
     loudness: Array  # [k] evidence
     copies: Array  # [k] evidence
     is_out: Array  # [k] whether it is left out
     squares: Array  # [p] sum of the directions' squares, mean over clients, older rounds counting less
     totals: Array  # [3] rounds, rounds with a measured agreement, sum of its mean square; likewise
+    length: Array  # [1] of the median update, lately
 
 
 class Directions(NamedTuple):
     """The updates of a round, none longer than the median one, which has length 1."""
 
     x: Array  # [n, p] float64
-    times: Array  # [n] how many times as long as the median one each was
+    times: Array  # [n] how many times as long as the median one, now and lately, each was
     is_there: Array  # [n] whether anything was learnt
+    middle: float  # length of the median one
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,13 @@ class Watchful:
     def __call__(self, gathered: Gathered) -> Combined:
         past = recall(gathered)
         here = np.searchsorted(past.ids, gathered.ids)
-        found = find_directions(gathered.updates)
+        found = find_directions(gathered.updates, usual=float(past.length[0]))
         past = self._learn(past, here, found)
         suspicion, consensus = self._suspect(past, here)
         is_out = choose_suspects(suspicion, past.is_out[here])
         past.is_out[here] = is_out
         counted = gathered.updates
-        if (found.times > _SHOUT).any():
+        if len(here) >= _FEWEST and (found.times > _SHOUT).any():
             cut = np.minimum(1, _SHOUT / np.maximum(found.times, 1))
             counted = (counted * cut[:, None]).astype(counted.dtype)
         mean = mean_gathered(counted[~is_out], gathered.weights[~is_out])
@@ -89,16 +93,18 @@ class Watchful:
         }
         return Combined(mean, evidence, past._asdict(), (~is_out).astype(np.float64))
 
-    def _learn(self, past: Past, here: Array, found: Directions) -> Past:
+    def _learn(self, past: Watched, here: Array, found: Directions) -> Watched:
         """What a round adds to the evidence."""
         keep = 1 - 1 / self.watchful_memory
-        past = Past(*(array.copy() for array in past))
+        past = Watched(*(array.copy() for array in past))
         agreement = measure_agreement(past, here, found)
         if agreement is not None:
             past.totals[1:] = keep * past.totals[1:] + [1, np.mean(agreement[found.is_there] ** 2)]
             usual = np.sqrt(past.totals[2] / past.totals[1])
             agreement = np.where(found.is_there, agreement / usual, 0)
-            past.agreement[here] = keep * past.agreement[here] + agreement
+            rate = 1 / np.minimum(past.n_rounds[here] + 1, _LATELY)
+            past.agreement[here] += rate * (agreement - past.agreement[here])
+            past.history[here] += (agreement - past.history[here]) / (past.n_rounds[here] + 1)
             slack = max(_SLACK, _DIFFERENT * find_consensus(past, here)) * found.is_there
             against = past.opposition[here] - agreement - slack  # [page1954, Eq. 1]
             past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
@@ -110,18 +116,22 @@ class Watchful:
         past.sums[here] = keep * past.sums[here] + found.x
         past.n_rounds[here] = keep * past.n_rounds[here] + found.is_there
         past.totals[0] = keep * past.totals[0] + 1
+        past.length[0] += (found.middle - past.length[0]) / min(past.totals[0], _LATELY)
         return past._replace(squares=keep * past.squares + np.mean(found.x[is_trusted] ** 2, axis=0))
 
-    def _suspect(self, past: Past, here: Array) -> tuple[Array, float]:
-        """[n] evidence against each, 1 where it is enough; and how much the others agree."""
+    def _suspect(self, past: Watched, here: Array) -> tuple[Array, float]:
+        """[n] evidence against each, 1 where it is enough; and how much most of the others agree."""
         consensus = find_consensus(past, here)
-        opposed = past.opposition[here] / self.watchful_evidence if consensus > _CONSENSUS else 0
-        return np.maximum(opposed, np.maximum(past.loudness[here], past.copies[here]) / _NEEDED), consensus
+        opposed = past.opposition[here] / self.watchful_evidence * (past.history[here] < 0)
+        is_judged = (consensus > _CONSENSUS) | (past.is_out[here] & (consensus > -_CONSENSUS))
+        misbehaved = np.maximum(past.loudness[here], past.copies[here]) / _NEEDED
+        suspicion = np.maximum(np.where(is_judged, opposed, 0), misbehaved)
+        return suspicion if len(here) >= _FEWEST else np.zeros_like(suspicion), consensus
 
 
-def find_consensus(past: Past, here: Array) -> float:
-    """How much the median client has agreed with the others."""
-    return float(np.median(past.agreement[here] / np.maximum(past.n_rounds[here], 1)))
+def find_consensus(past: Watched, here: Array) -> float:
+    """How much the others are agreed with by more than half of the clients, at least."""
+    return float(np.sort(past.agreement[here])[(len(here) - 1) // 2])
 
 
 def choose_suspects(suspicion: Array, was_out: Array) -> Array:
@@ -132,16 +142,17 @@ def choose_suspects(suspicion: Array, was_out: Array) -> Array:
     return np.asarray(is_out)
 
 
-def find_directions(updates: Array) -> Directions:
+def find_directions(updates: Array, *, usual: float) -> Directions:
+    """usual: length of the median update lately; Why: in a round in which few clicked, the median tells little."""
     x = updates.astype(np.float64)
     each = lengths(x)
     is_there = each > 0
-    middle = float(np.median(each[is_there])) if is_there.any() else 1.0
+    middle = float(np.median(each[is_there])) if is_there.any() else usual or 1.0
     x /= np.maximum(each, middle)[:, None]
-    return Directions(x, each / middle, is_there)
+    return Directions(x, each / max(middle, usual), is_there, middle)
 
 
-def measure_agreement(past: Past, here: Array, found: Directions) -> Array | None:
+def measure_agreement(past: Watched, here: Array, found: Directions) -> Array | None:
     """[n] cosine of each direction with the way of the others so far; None: nobody knows it yet.
 
     The others' way is the geometric median of each one's mean direction: a majority decides, however loud a minority
@@ -170,24 +181,25 @@ def weigh_centre(points: Array, weights: Array) -> Array:
     return shares
 
 
-def recall(gathered: Gathered) -> Past:
+def recall(gathered: Gathered) -> Watched:
     """What is remembered, with an empty row for everybody who is new."""
     p = gathered.updates.shape[1]
     kept: NamedArrays = gathered.memory or {
         "ids": np.empty(0, np.int64),
-        **dict.fromkeys(("n_rounds", "agreement", "opposition", "loudness", "copies"), np.empty(0)),
+        **dict.fromkeys(("n_rounds", "agreement", "history", "opposition", "loudness", "copies"), np.empty(0)),
         "sums": np.empty((0, p), np.float32),
         "is_out": np.empty(0, np.bool_),
         "squares": np.zeros(p),
         "totals": np.zeros(3),
+        "length": np.zeros(1),
     }
-    past = Past(**kept)
+    past = Watched(**kept)
     new = np.setdiff1d(gathered.ids, past.ids)
     if not len(new):
         return past
     ids = np.concatenate([past.ids, new])
     order = np.argsort(ids)
-    each = ("n_rounds", "sums", "agreement", "opposition", "loudness", "copies", "is_out")
+    each = ("n_rounds", "sums", "agreement", "history", "opposition", "loudness", "copies", "is_out")
     rows = {name: _extend(kept[name], len(new))[order] for name in each}
     return past._replace(ids=ids[order], **rows)
 
