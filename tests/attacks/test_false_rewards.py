@@ -9,7 +9,7 @@ import pytest
 from liars import KEY
 
 from hushrank.attacks.false_rewards import FalseRewards, RewardForm, RewardTarget, misreport_rewards
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.engine.simulate import Options, name_engine, simulate
 from hushrank.learners.es import es_aggregate, perturbation
 from hushrank.recipes.recipe import NAMED, change_recipe
@@ -56,7 +56,7 @@ def test_honest_messages_stay_the_very_objects_they_were() -> None:
     target = RewardTarget(np.ones(6), 1, KEY, FORM)
     received = misreport_rewards(FalseRewards(), MESSAGES, IDS, np.array([True, False, False]), target)
     assert received[0] is not MESSAGES[0] and received[1] is MESSAGES[1] and received[2] is MESSAGES[2]
-    asleep = Timed(FalseRewards(), first=2)
+    asleep = Tactics(FalseRewards(), first=2)
     assert misreport_rewards(asleep, MESSAGES, IDS, np.ones(3, bool), target) == MESSAGES
 
 

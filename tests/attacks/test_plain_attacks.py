@@ -7,7 +7,7 @@ import pytest
 from liars import KEY, honest_updates, send, tiny_federation
 
 from hushrank.attacks.named import Target, attack_updates, find_attack
-from hushrank.attacks.timed import Timed, time_attack
+from hushrank.attacks.tactics import Tactics, use_tactics
 from hushrank.engine.simulate import Options, simulate
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import attack_of
@@ -55,7 +55,7 @@ def test_the_bound_is_that_of_a_live_server_unless_said() -> None:
 
 def test_sleepers_lie_from_their_round_on_and_every_so_often() -> None:
     attack = attack_of(recipe_of(attack="sign-flip", attack_from=4, attack_every=3))
-    assert isinstance(attack, Timed)
+    assert isinstance(attack, Tactics)
     updates, liars = honest_updates(0), np.arange(10) < 2
     lied = [
         round
@@ -67,7 +67,7 @@ def test_sleepers_lie_from_their_round_on_and_every_so_often() -> None:
 
 @pytest.mark.parametrize("engine", ["plain", "numba", "xla"])
 def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None:
-    asleep = time_attack(find_attack("sign-flip"), first=99, every=1)
+    asleep = use_tactics(find_attack("sign-flip"), first=99, every=1)
     honest, lied_to = [
         simulate(tiny_federation(**liars), Options(engine=engine))[0][0].params
         for liars in ({}, {"attack": asleep, "n_malicious": 3})
@@ -78,3 +78,21 @@ def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None
 def test_clicks_have_no_times() -> None:
     with pytest.raises(ValueError, match="goes on all the time: leave attack_from and attack_every out"):
         recipe_of(attack="poisoned-clicks", attack_from=5)
+
+
+def test_disguised_liars_send_nothing_alike_and_move_the_mean_as_before() -> None:
+    updates = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
+    liars, target = np.array([True, True, False]), Target(np.zeros(2), 1, np.zeros(2, np.uint32))
+    attack = find_attack("min-max", knowledge="full")
+    assert attack is not None
+    alike = attack_updates(attack, updates, liars, target)
+    apart = attack_updates(Tactics(attack, is_disguised=True), updates, liars, target)
+    assert (alike[0] == alike[1]).all() and apart[2].tolist() == [3.0, 3.0]
+    np.testing.assert_allclose(apart[0] - apart[1], updates[0] - updates[1])  # what they learnt sets them apart
+    np.testing.assert_allclose(apart[:2].mean(axis=0), alike[:2].mean(axis=0))
+
+
+def test_poisoned_clicks_need_no_disguise() -> None:
+    lies = {"attack": "poisoned-clicks", "n_malicious": 1, "attack_disguise": True}
+    with pytest.raises(ValueError, match="changes no update: leave attack_disguise out"):
+        change_recipe(NAMED["fpdgd"], lies)

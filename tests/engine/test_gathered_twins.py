@@ -181,8 +181,8 @@ def test_without_a_limit_updates_must_fit_into_the_machine(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("engine", FAST)
 def test_a_rule_may_remember_arrays_of_any_size_where_clients_differ(engine: str) -> None:
-    groups = replace(UNEQUAL, groups=(0, 1))
-    setting = make(rule=find_rule("momentum"), population=groups)
-    train = setting.dataset.folds[0].train
-    differ = replace(setting, groups=((Group("one", train), Group("other", train)),))
-    assert np.isfinite(results(replace(differ, repeats=1), engine)[1].params).all()
+    alike = make(rule=find_rule("momentum"))
+    train = alike.dataset.folds[0].train
+    method = replace(alike.method, population=replace(UNEQUAL, groups=(0, 1)))
+    differ = replace(alike, method=method, groups=((Group("one", train), Group("other", train)),))
+    assert np.isfinite(results(differ, engine)[-1].params).all()

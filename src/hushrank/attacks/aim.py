@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.types import Array, Attack, QuerySet, Ranker
 
 
 def aim_attack(
-    attack: Attack | Timed[Attack] | None, ranker: Ranker, queries: QuerySet
-) -> Attack | Timed[Attack] | None:
+    attack: Attack | Tactics[Attack] | None, ranker: Ranker, queries: QuerySet
+) -> Attack | Tactics[Attack] | None:
     """The attack on a ranker that is trained with these queries; most are the same for all."""
-    if isinstance(attack, Timed):
+    if isinstance(attack, Tactics):
         return replace(attack, attack=_aim(attack.attack, ranker, queries))
     return None if attack is None else _aim(attack, ranker, queries)
 
@@ -26,7 +26,7 @@ def _aim(attack: Attack, ranker: Ranker, queries: QuerySet) -> Attack:
     return aimed
 
 
-def measure_attack(attack: Attack | Timed[Attack] | None, params: Array) -> dict[str, float]:
+def measure_attack(attack: Attack | Tactics[Attack] | None, params: Array) -> dict[str, float]:
     """How far an attack has come, by names of its own; nothing for most."""
-    measure = getattr(attack.attack if isinstance(attack, Timed) else attack, "measure", None)
+    measure = getattr(attack.attack if isinstance(attack, Tactics) else attack, "measure", None)
     return {} if measure is None else dict(measure(params))

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from hushrank.attacks.stage import Stage
-from hushrank.attacks.timed import Timed, wake
+from hushrank.attacks.tactics import Tactics, wake
 from hushrank.keys import at_least
 from hushrank.keys import key as setting
 from hushrank.streams import draw_bits, fold_in
@@ -39,7 +39,7 @@ class RewardForm(NamedTuple):
 
 
 def misreport_rewards(
-    attack: FalseRewards | Timed[FalseRewards],
+    attack: FalseRewards | Tactics[FalseRewards],
     messages: Sequence[Rewarded],
     ids: Array,
     is_malicious: Array,

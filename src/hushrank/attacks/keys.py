@@ -21,12 +21,15 @@ class AttackKeys:
     n_malicious: int = key(0, "number of malicious clients, less than half of all", check=at_least(0))
     attack_from: int = key(1, "first round in which malicious clients lie; honest until then", check=at_least(1))
     attack_every: int = key(1, "rounds from one in which they lie to the next; honest in between", check=at_least(1))
+    attack_disguise: bool = key(
+        False, "each adds what sets its own update apart from the other liars', so that no two send the same"
+    )
 
 
 def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:
     """A majority of liars decides what is honest, so that no rule could do anything [thesis, Section 5.2.1]."""
     if keys.attack is None:
-        for name in ("n_malicious", "attack_from", "attack_every"):
+        for name in ("n_malicious", "attack_from", "attack_every", "attack_disguise"):
             if (given := getattr(keys, name)) != keys_of(AttackKeys)[name].default:
                 raise ValueError(f"{name} is {given}, but there is no attack: name one, or leave {name} out.")
     if 2 * keys.n_malicious >= n_clients and keys.n_malicious:

@@ -20,8 +20,8 @@ from hushrank.attacks.promote import Promote
 from hushrank.attacks.scaled import Scaled
 from hushrank.attacks.sign_flip import SignFlip
 from hushrank.attacks.stage import Stage
+from hushrank.attacks.tactics import Tactics, disguise, wake
 from hushrank.attacks.tailored import Tailored
-from hushrank.attacks.timed import Timed, wake
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, Attack, AttackView, ForgedUpdate, Knowledge, Weighted
@@ -103,7 +103,7 @@ class Target:
     try_rule: Callable[[Array, Array], Array] | None = None  # (updates [n, n_params], who [n]) -> the server's update
 
 
-def attack_updates(attack: Attack | Timed[Attack], updates: Array, is_malicious: Array, target: Target) -> Array:
+def attack_updates(attack: Attack | Tactics[Attack], updates: Array, is_malicious: Array, target: Target) -> Array:
     """[n_clients, n_params] as the server receives them; honest rows, and all where nobody lies, bit by bit as sent."""
     awake = wake(attack, target.round)
     if awake is None or not is_malicious.any():
@@ -131,12 +131,12 @@ def attack_updates(attack: Attack | Timed[Attack], updates: Array, is_malicious:
             f"the attack sends {forged.shape} numbers, must be {view.n_malicious} updates of {updates.shape[1]}."
         )
     received = updates.copy()
-    received[is_malicious] = forged
+    received[is_malicious] = disguise(attack, forged, updates[is_malicious])
     return received
 
 
 def forge_messages(
-    attack: Attack | Timed[Attack], messages: Sequence[Weighted], is_malicious: Array, target: Target
+    attack: Attack | Tactics[Attack], messages: Sequence[Weighted], is_malicious: Array, target: Target
 ) -> list[Weighted]:
     """The messages as the server receives them; honest ones stay the very objects that `privacy/` made."""
     if not is_malicious.any():

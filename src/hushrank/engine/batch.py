@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.attacks.aim import measure_attack
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.clicks.table import ClickTable
 from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
@@ -95,7 +95,7 @@ class SimulationBatch:
         return found | stack_named(risen)
 
     @cached_property
-    def _attacks(self) -> tuple[Attack | Timed[Attack] | None, ...]:
+    def _attacks(self) -> tuple[Attack | Tactics[Attack] | None, ...]:
         """[C] which may have measures of their own."""
         return attacks_of(self.setting, [cell.fold for cell in self.plan.cells])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.attacks.named import Target, attack_updates
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.engine.inputs import PARAMS
 from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import Plan
@@ -106,7 +106,7 @@ class Received:
     collected: Sequence[Array]  # [C] a weighted sum, the words of a secure sum, or all updates that arrived
     cohorts: Sequence[CellCohort]  # [C]
     keys: Sequence[Array]  # [C]
-    attacks: Sequence[Attack | Timed[Attack] | None]  # [C]
+    attacks: Sequence[Attack | Tactics[Attack] | None]  # [C]
     round: int
 
 

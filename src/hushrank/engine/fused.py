@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
@@ -70,7 +70,7 @@ class FusedBatch:
     collector: Collector
     fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
     keys: tuple[Array, ...]  # [C]
-    attacks: tuple[Attack | Timed[Attack] | None, ...]  # [C]
+    attacks: tuple[Attack | Tactics[Attack] | None, ...]  # [C]
     everybody: CellCohort | None  # the clients of every cell and round; None: they are drawn
     rows: int  # clients of a block whose updates are held at once
     run: Callable[..., Iterable[Any]]  # map, or that of a pool of threads

@@ -9,7 +9,7 @@ from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.aim import aim_attack
 from hushrank.attacks.false_rewards import FalseRewards
-from hushrank.attacks.timed import Timed
+from hushrank.attacks.tactics import Tactics
 from hushrank.clicks.table import TableUser
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
@@ -46,8 +46,8 @@ class Method:
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
-    attack: Attack | Timed[Attack] | None = None  # what malicious clients send instead; None: everybody is honest
-    misreports: FalseRewards | Timed[FalseRewards] | None = None  # the same of rewards
+    attack: Attack | Tactics[Attack] | None = None  # what malicious clients send instead; None: everybody is honest
+    misreports: FalseRewards | Tactics[FalseRewards] | None = None  # the same of rewards
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
@@ -170,12 +170,12 @@ class Setting:
         return (Group("all", self.dataset.folds[fold].train),)
 
 
-def attack_of(setting: Setting, fold: int) -> Attack | Timed[Attack] | None:
+def attack_of(setting: Setting, fold: int) -> Attack | Tactics[Attack] | None:
     """What malicious clients do in a fold's trainings; it knows what people search for there."""
     return aim_attack(setting.method.attack, setting.method.ranker, setting.dataset.folds[fold].train)
 
 
-def attacks_of(setting: Setting, folds: Sequence[int]) -> tuple[Attack | Timed[Attack] | None, ...]:
+def attacks_of(setting: Setting, folds: Sequence[int]) -> tuple[Attack | Tactics[Attack] | None, ...]:
     """Of several trainings, by their folds."""
     known = {fold: attack_of(setting, fold) for fold in dict.fromkeys(folds)}
     return tuple(known[fold] for fold in folds)

@@ -94,6 +94,8 @@ def check_poison(recipe: Recipe) -> None:
         raise ValueError(f"poison is {poison!r}; {hint_names(poison, [*(recipe.click_tables or {}), *USERS])}")
     if (recipe.attack_from, recipe.attack_every) != (1, 1):
         raise ValueError(f"attack={recipe.attack} goes on all the time: leave attack_from and attack_every out.")
+    if recipe.attack_disguise:
+        raise ValueError(f"attack={recipe.attack} changes no update: leave attack_disguise out.")
     if recipe.control and partition_of(recipe).is_redrawn:
         raise ValueError(
             f"attack={recipe.attack} lets the same clients click otherwise all the time, but the control of "
