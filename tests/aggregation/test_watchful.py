@@ -45,12 +45,12 @@ def left_out(combined: Combined) -> list[int]:
 
 
 def test_while_nobody_lies_it_is_the_weighted_mean_bit_by_bit() -> None:
-    draws, memory = np.random.default_rng(pick_seed(5)), {}
+    draws, memory = np.random.default_rng(pick_seed(5)), dict[str, Array]()
     for round in range(1, 301):
         updates, weights = (WAY + draws.standard_normal((N, P))).astype(np.float32), draws.uniform(1, 9, N)
         found = Watchful()(Gathered(updates, weights, np.arange(N), np.zeros(P), round, memory))
         assert found.update.tolist() == mean_gathered(updates, weights).tolist()
-        memory = found.memory
+        memory = dict(found.memory)
 
 
 NOISE = np.random.default_rng(4)  # however it falls, it is loud
@@ -109,12 +109,12 @@ def test_who_was_out_stays_out_until_half_of_the_evidence_is_gone() -> None:
 
 
 def test_clients_come_and_go_and_are_known_again_by_their_numbers() -> None:
-    draws, rule, memory = np.random.default_rng(pick_seed(9)), Watchful(), {}
+    draws, rule, memory = np.random.default_rng(pick_seed(9)), Watchful(), dict[str, Array]()
     for round in range(1, 1201):
         ids = np.sort(draws.choice(40, 12, replace=False)) * 1000  # a cohort of 12 of 40; seven of them lie
         updates = np.where(ids[:, None] < 7000, -1, 1) * WAY + draws.standard_normal((12, P))
         found = rule(Gathered(updates, np.ones(12), ids, np.zeros(P), round, memory))
-        memory = found.memory
+        memory = dict(found.memory)
     out = memory["ids"][memory["is_out"]]
     assert set(out.tolist()) == {0, 1000, 2000, 3000, 4000, 5000, 6000}
 
