@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,15 @@ class ForgedUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgedReward:
+    """What a malicious client of an evolution strategy sends in place of its seed and rewards."""
+
+    seed: int  # 32-bit word
+    rewards: tuple[float, ...]  # as many as an honest message has
+    weight: ClassVar[float] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class SeedReward:
     """What one client of an evolution strategy saw in one round. Never leaves the device as it is."""
 
@@ -232,6 +241,11 @@ class Knowledge(StrEnum):
     own = "own"  # and what they themselves learnt
     everybody = "everybody"  # and what all others send
 
+    @classmethod
+    def _missing_(cls, value: object) -> Knowledge | None:
+        """As recipes say it [thesis, Section 5.2.1]."""
+        return {"partial": cls.own, "full": cls.everybody}.get(str(value))
+
 
 @dataclass(frozen=True, slots=True)
 class AttackView:
@@ -252,8 +266,8 @@ class Attack(Protocol):
     """What malicious clients send instead of what they learnt."""
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What the attack may see."""
+    def knowledge(self) -> str:
+        """What the attack may see: a `Knowledge`, or partial or full."""
 
     def __call__(self, view: AttackView, *, key: Array) -> Array:
         """[n_malicious, n_params] what they send."""

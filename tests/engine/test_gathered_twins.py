@@ -17,14 +17,11 @@ from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.federation.groups import Group
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, AttackView, Combined, Gathered, Knowledge
 
 FAST = ["numba", "xla"]
-
-
-def median(updates: Array, weights: Array) -> Array:
-    return np.median(updates[weights > 0], axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,6 @@ class Momentum:
 
 @pytest.fixture(autouse=True)
 def own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "median", median)
     monkeypatch.setitem(RULES, "momentum", Momentum)
 
 
@@ -133,6 +129,12 @@ def test_updates_that_do_not_fit_are_refused_with_their_bytes() -> None:
         simulate(many, Options(memory_limit=1_000_000))
 
 
+def test_a_rule_whose_distances_do_not_fit_is_refused_with_their_bytes() -> None:
+    many = make(rule=find_rule("bulyan", assumed_malicious=5), population=Population(100_000, (1,)))
+    with pytest.raises(ValueError, match=r"needs about 8\d,[\d,]+ bytes and the memory limit is 16,000,000,000"):
+        simulate(many, Options(memory_limit=16_000_000_000))  # 100,000 x 100,000 x 8 bytes
+
+
 def test_a_round_without_a_quorum_leaves_the_rules_memory_alone() -> None:
     silent = make(rule=find_rule("momentum"), population=Population(2, (1,), dropout=0.999999))
     result = results(silent, "numba")[0]
@@ -175,3 +177,12 @@ def test_without_a_limit_updates_must_fit_into_the_machine(monkeypatch: pytest.M
     monkeypatch.setattr(simulation, "count_memory", lambda: 1_000)
     with pytest.raises(ValueError, match=r"needs about [\d,]+ bytes and this machine's memory is 1,000"):
         simulate(make(rule=find_rule("median")), Options())
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_a_rule_may_remember_arrays_of_any_size_where_clients_differ(engine: str) -> None:
+    alike = make(rule=find_rule("momentum"))
+    train = alike.dataset.folds[0].train
+    method = replace(alike.method, population=replace(UNEQUAL, groups=(0, 1)))
+    differ = replace(alike, method=method, groups=((Group("one", train), Group("other", train)),))
+    assert np.isfinite(results(differ, engine)[-1].params).all()

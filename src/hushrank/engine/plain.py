@@ -5,13 +5,15 @@ Click logs run here, and a user's own learner or click model, because they have 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.engine.inputs import PARAMS, Advance, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.record import stack_named
-from hushrank.engine.setting import Setting
+from hushrank.engine.setting import Setting, attack_of
 from hushrank.federation.cohort import count_interactions, sample_ids
 from hushrank.federation.local import learn
 from hushrank.federation.round import Federation, run_round
@@ -87,11 +89,12 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         remedy=method.remedy,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,
-        attack=method.attack,
+        attack=attack_of(setting, cell.fold) if method.has_liars else None,
+        misreports=method.misreports,
         n_malicious=method.n_malicious,
         rule=method.rule,
         server_step=ServerStep() if is_central else method.server_step,
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else learn,
     )
-    return method.summation.equip(method.exchange.equip(federation), method.protection)
+    return replace(method.summation.equip(method.exchange.equip(federation), method.protection), quorum=method.quorum)

@@ -10,19 +10,18 @@ The simulator (`engine/`) must give the same parameters as `run_round`; tests/en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hushrank.aggregation.mean import mean_aggregate
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.attacks.named import Target, forge_messages
+from hushrank.attacks.false_rewards import FalseRewards, RewardForm
+from hushrank.attacks.tactics import Tactics
 from hushrank.federation.cohort import Population, answers, sample_cohort
-from hushrank.federation.gathering import name_evidence, rule_on_trial
+from hushrank.federation.gathering import combine_messages
 from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_kept, local_pull, remember_remedy, study_personally
@@ -33,7 +32,7 @@ from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
 from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose, stream
-from hushrank.types import Array, Attack, Client, Gathered, NamedArrays, QuerySet, Ranker, User
+from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,9 @@ class Federation:
     limit_weights: Callable[[Array], Array] | None = None  # what is done to the weights after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
     answers_always: bool = False  # whether a client that learnt nothing sends that, with weight 1
-    attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
+    attack: Attack | Tactics[Attack] | None = None  # what malicious clients send instead; None: everybody is honest
+    misreports: FalseRewards | Tactics[FalseRewards] | None = None  # the same of rewards
+    reward_form: RewardForm | None = None  # of messages with rewards
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: `combine`
     combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: weighted mean
@@ -96,32 +97,11 @@ def run_round(
     if federation.quorum.count([message.weight for message in sent]) < federation.quorum.needed(len(cohort)):
         return state, params, seen
     ids = np.array([client.id for client in cohort])[arrives]
-    gathered = partial(gather, ids=ids, params=params, round=round, memory=part_of(state, RULE))
-    if federation.attack is not None:
-        draws, rule = stream(key, Purpose.ATTACK, round), rule_on_trial(federation.rule, gathered(sent))
-        target = Target(params, round, draws, rule)
-        sent = forge_messages(federation.attack, sent, ids < federation.n_malicious, target)
-    if federation.rule is not None:
-        together = federation.rule(gathered(sent))
-        state = replace_owner(state, RULE, together.memory)
-        combined, evidence = together.update, name_evidence(together, ids < federation.n_malicious)
-    else:
-        n_sent = len(params) + federation.remedy.n_extra(len(params))
-        combined, evidence = average(federation, sent, n_sent, key, round), {}
-    mean = combined[: len(params)].astype(params.dtype)
+    combined, evidence = combine_messages(federation, state, params, sent, ids, key=key, round=round)
+    if combined is None:
+        return state, params, {**seen, **evidence}
+    state = replace_owner(state, RULE, combined.memory)
+    mean = combined.update[: len(params)].astype(params.dtype)
     step, params = federation.server_step(part_of(state, OPTIMISER), params, mean)  # FedAvg [fpdgd, Algorithm 2]
-    state = remember_remedy(federation.remedy, federation.population, state, combined)
+    state = remember_remedy(federation.remedy, federation.population, state, combined.update)
     return replace_owner(state, OPTIMISER, step), params, {**seen, **evidence}
-
-
-def gather(sent: Sequence[Any], *, ids: Array, params: Array, round: int, memory: NamedArrays) -> Gathered:
-    """All messages of a round at once."""
-    updates, weights = np.stack([m.delta for m in sent]), np.array([m.weight for m in sent])
-    return Gathered(updates, weights, ids, params, round, memory)
-
-
-def average(federation: Federation, sent: Sequence[Any], n_params: int, key: Array, round: int) -> Array:
-    """[n_params] one update of all messages."""
-    if federation.combine is not None:
-        return federation.combine(sent, n_params=n_params, key=key, round=round)
-    return mean_aggregate(sent, n_params=n_params)

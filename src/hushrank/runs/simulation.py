@@ -12,13 +12,13 @@ import numpy as np
 from hushrank.clicks.table import TableUser
 from hushrank.data.notices import notice_dataset
 from hushrank.data.source import digest_file
-from hushrank.engine.batch import OWN
+from hushrank.engine.batch import STANDARD
+from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.simulate import CellResult, Options, prepare, simulate
 from hushrank.federation.cohort import count_lost
-from hushrank.federation.seen import EVIDENCE
 from hushrank.files import Json
 from hushrank.metrics.max_rr import mean_expected_max_rr
 from hushrank.metrics.ndcg import ndcg_variant
@@ -31,7 +31,7 @@ from hushrank.recipes.population import partition_of
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.experiment import RunPlacement
-from hushrank.runs.review import estimate_slowness, foresee_clicks, review_results
+from hushrank.runs.review import estimate_slowness, foresee_clicks, foresee_rule, review_results
 from hushrank.types import Array, Fold, Notice, QuerySet
 
 
@@ -58,7 +58,7 @@ class Simulation:
         return estimate_slowness(self.setting) if placed.is_fallback else None
 
     def foresee(self) -> list[Notice]:
-        return [*notice_dataset(self.setting.dataset), *foresee_clicks(self.setting)]
+        return [*notice_dataset(self.setting.dataset), *foresee_rule(self.setting), *foresee_clicks(self.setting)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         return review_results(self.setting, results)
@@ -105,8 +105,8 @@ def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
 
 
 def is_special(name: str) -> bool:
-    """Whether a look is of a group, of clients' own rankers, or of what a remedy found out."""
-    return name.count("/") > 1 or name in OWN.values() or name.startswith(f"{EVIDENCE}/")
+    """Whether a look is of a group, of clients' own rankers, of an attack's aim or of what a remedy found."""
+    return name not in (*STANDARD, LOOK)
 
 
 def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:
@@ -184,9 +184,9 @@ def count_bytes(method: Method) -> int:
 
 
 def count_lost_rounds(setting: Setting) -> int:
-    """Over all trainings: rounds that would have carried less noise than promised, or opened too small a sum."""
+    """Over all trainings: rounds with less noise than promised, too small a sum, or too few answers for the rule."""
     method = setting.method
-    if method.quorum.least < 2:
+    if method.quorum.least < 2 or (method.rule is not None and method.population.is_complete):
         return 0
     keys = [
         cell_key(setting, Cell(0, fold, n))

@@ -1,0 +1,136 @@
+"""The mean until there is evidence: what counts as evidence, who is left out and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from seeds import pick_seed
+
+from hushrank.aggregation.copies import find_copies
+from hushrank.aggregation.mean import mean_gathered
+from hushrank.aggregation.watchful import Watchful, choose_suspects, find_directions
+from hushrank.types import Array, Combined, Gathered
+
+N, P = 10, 8
+WAY = np.linspace(0.1, 0.5, P)  # what everybody learns, beside noise of 1
+
+
+def play(
+    n_rounds: int,
+    lie: Callable[[Array], Array] = np.array,
+    *,
+    n: int = N,
+    liars: int = 3,
+    wakes: range = range(1, 10**6),
+    way: Array = WAY,
+) -> list[Combined]:
+    """Rounds of n clients who learn the same way with noise; the liars send lie(what they learnt) from `wakes` on."""
+    draws, seen = np.random.default_rng(pick_seed(3)), list[Combined]()
+    gathered = Gathered(np.zeros((n, P)), np.full(n, 5.0), np.arange(n), np.zeros(P), 0)
+    for round in range(1, n_rounds + 1):
+        updates = way + draws.standard_normal((n, P))
+        if round in wakes:
+            updates[:liars] = lie(updates[:liars])
+        memory = seen[-1].memory if seen else {}
+        seen.append(Watchful()(replace(gathered, updates=updates, round=round, memory=memory)))
+    return seen
+
+
+def left_out(combined: Combined) -> list[int]:
+    assert combined.trust is not None
+    return np.flatnonzero(combined.trust < 1).tolist()
+
+
+def test_while_nobody_lies_it_is_the_weighted_mean_bit_by_bit() -> None:
+    draws, memory = np.random.default_rng(pick_seed(5)), dict[str, Array]()
+    for round in range(1, 301):
+        updates, weights = (WAY + draws.standard_normal((N, P))).astype(np.float32), draws.uniform(1, 9, N)
+        found = Watchful()(Gathered(updates, weights, np.arange(N), np.zeros(P), round, memory))
+        assert found.update.tolist() == mean_gathered(updates, weights).tolist()
+        memory = dict(found.memory)
+
+
+NOISE = np.random.default_rng(4)  # however it falls, it is loud
+LIES: dict[str, Callable[[Array], Array]] = {
+    "opposite": lambda updates: -updates,
+    "copies": lambda updates: np.repeat(updates[:1], len(updates), axis=0),
+    "loud": lambda updates: 9 * updates,
+    "noise": lambda updates: 9 * NOISE.standard_normal(updates.shape),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_liars_and_nobody_else_are_left_out(lie: str) -> None:
+    last = play(400, LIES[lie])[-1]
+    assert left_out(last) == [0, 1, 2]
+    assert last.evidence["left_out"] == 3
+
+
+def test_nobody_has_to_say_how_many_lie() -> None:
+    for liars in (1, 2, 4):
+        assert left_out(play(400, LIES["opposite"], liars=liars)[-1]) == list(range(liars))
+
+
+def test_sleepers_are_caught_after_they_wake_and_forgiven_after_they_stop() -> None:
+    seen = play(1500, LIES["opposite"], wakes=range(300, 700))
+    assert left_out(seen[298]) == [] and left_out(seen[698]) == [0, 1, 2] and left_out(seen[-1]) == []
+
+
+def test_a_single_shout_is_cut_to_ten_times_the_median_length() -> None:
+    found = play(100, lambda updates: 1e9 * updates, liars=1, wakes=range(100, 101))[-1]
+    assert left_out(found) == [] and np.linalg.norm(found.update) < 10
+
+
+def test_clients_who_agree_on_nothing_are_not_expelled() -> None:
+    ways = np.repeat(np.eye(P)[:5] - np.eye(P)[1:6], 2, axis=0)  # five pairs, each with a way of its own; no majority
+    assert all(left_out(found) == [] for found in play(600, way=ways))
+
+
+def test_two_halves_that_pull_apart_are_no_attack() -> None:
+    ways = np.where(np.arange(N)[:, None] < N // 2, WAY, -WAY)
+    assert all(left_out(found) == [] for found in play(600, way=ways))
+
+
+def test_four_clients_are_too_few_to_judge_one() -> None:
+    assert left_out(play(400, LIES["opposite"], n=4, liars=1)[-1]) == []
+
+
+def test_less_than_half_are_left_out_however_much_evidence_there_is() -> None:
+    suspicion = np.array([3.0, 2.0, 9.0, 1.0, 0.0])
+    assert choose_suspects(suspicion, np.zeros(5, bool)).tolist() == [True, False, True, False, False]  # the two worst
+
+
+def test_who_was_out_stays_out_until_half_of_the_evidence_is_gone() -> None:
+    suspicion, was_out = np.array([0.6, 0.6, 0.4, 0.0, 0.0]), np.array([True, False, True, False, False])
+    assert choose_suspects(suspicion, was_out).tolist() == [True, False, False, False, False]
+
+
+def test_clients_come_and_go_and_are_known_again_by_their_numbers() -> None:
+    draws, rule, memory = np.random.default_rng(pick_seed(9)), Watchful(), dict[str, Array]()
+    for round in range(1, 1201):
+        ids = np.sort(draws.choice(40, 12, replace=False)) * 1000  # a cohort of 12 of 40; seven of them lie
+        updates = np.where(ids[:, None] < 7000, -1, 1) * WAY + draws.standard_normal((12, P))
+        found = rule(Gathered(updates, np.ones(12), ids, np.zeros(P), round, memory))
+        memory = dict(found.memory)
+    out = memory["ids"][memory["is_out"]]
+    assert set(out.tolist()) == {0, 1000, 2000, 3000, 4000, 5000, 6000}
+
+
+def test_zero_updates_are_neither_copies_nor_evidence() -> None:
+    updates = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [2.0, 0.01]])
+    assert find_copies(updates).tolist() == [False, False, True, True]
+    assert all(left_out(found) == [] for found in play(200, np.zeros_like))
+    nothing = find_directions(np.zeros((3, 2)), usual=0.0)
+    assert not nothing.x.any() and not nothing.is_there.any()
+
+
+def test_permuting_the_clients_of_a_round_changes_nothing() -> None:
+    draws = np.random.default_rng(pick_seed(1))
+    updates, order = WAY + draws.standard_normal((N, P)), draws.permutation(N)
+    one = Watchful()(Gathered(updates, np.ones(N), np.arange(N), np.zeros(P), 1))
+    other = Watchful()(Gathered(updates[order], np.ones(N), np.arange(N)[order], np.zeros(P), 1))
+    np.testing.assert_allclose(one.update, other.update, atol=1e-12)
+    np.testing.assert_allclose(one.memory["sums"], other.memory["sums"])
