@@ -1,4 +1,4 @@
-"""`hushrank server`: run, init, token, status, recover, export."""
+"""`hushrank server`: run, init, token, status, clients, recover, export."""
 
 from __future__ import annotations
 
@@ -198,6 +198,19 @@ def status(directory: Directory = HOME, json_: AsJson = False) -> None:
         print_json(found)
     else:
         typer.echo(describe_status(found))
+
+
+@app.command()
+def clients(directory: Directory = HOME, json_: AsJson = False) -> None:
+    """List the clients by their numbers: answers, refusals, and how much the aggregation rule trusts each."""
+    from hushrank.live.server.events import describe_clients
+    from hushrank.live.server.status import read_clients
+
+    found = read_clients(directory)
+    if json_:
+        print_json({"clients": found})
+    else:
+        typer.echo(describe_clients(found))
 
 
 @app.command()

@@ -36,7 +36,7 @@ from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome, RoundNews, Standing
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.live.wire.terms import price_of
+from hushrank.live.wire.terms import price_of, rule_of
 
 _TRY_AGAIN_S = 1.0  # after trouble with the disk
 _LOOK_AGAIN_S = 2.0  # for the operator's decision
@@ -58,6 +58,7 @@ class Coordinator:
             self.agreement: Agreement = store.read_agreement(connection)
         self.limits = limits_of(self.agreement, max_norm=config.max_norm)
         self.rules = rules_of(self.agreement, config)
+        rule_of(self.agreement)  # refuses one that this version does not have
         self.digest = self.agreement.digest
         self.counters = Counters()
         self.is_stopping = self.is_in_trouble = False
@@ -102,7 +103,7 @@ class Coordinator:
     def _restore(self, found: Snapshot) -> None:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
         now, seen, history = self._clock(), self.rounds.members, self.rounds.history
-        self._params, self._state = found.ranker
+        (self._params, self._state), self.counters.evidence = found.ranker, found.evidence
         self._clients = know_clients(found.members, self._clients)
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
@@ -369,9 +370,9 @@ class Coordinator:
             asked=len(rounds.asked),
             seconds=now - self._opened_at,
             refused=dict(refused),
-            **({} if result.lengths is None else {"lengths": result.lengths._asdict()}),
+            **result.facts(),
         )
-        self.counters.lengths = result.lengths
+        self.counters.lengths, self.counters.evidence = result.lengths, result.evidence
         if result.is_held:
             self._tell("held-back", round=rounds.number, step=result.lengths and result.lengths.step)
         if rounds.state is RoundState.finished:
