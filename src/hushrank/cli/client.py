@@ -76,6 +76,13 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Simulate: of searches and clicks; default the federation's.")
     ] = None,
+    attack: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Simulate: all of these people's clients lie, as in a recipe's attack."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Simulate: a setting of the attack.")
+    ] = None,
     fold: Annotated[int, typer.Option(min=1, help="Simulate: of the data.")] = 1,
     tokens: Annotated[
         Path, typer.Option(metavar="FILE", help="Simulate: a token per line; line i is person i's.")
@@ -92,8 +99,10 @@ def run(
     from hushrank.live.device.client import Listeners
     from hushrank.live.device.service import Device, serve_device
 
-    if simulate is None and (users, first, seed) != (1, 0, None):
-        raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
+    if simulate is None and (users, first, seed, attack) != (1, 0, None, None):
+        raise ValueError("--users, --first, --seed and --attack are for pretend people: give --simulate DATA too.")
+    if set_ and attack is None:
+        raise ValueError("--set is for the settings of an attack: name one with --attack.")
     if simulate is not None and (token is not None or once or require or seeded or noise_shares):
         raise ValueError(
             "--token, --once, --require, --seeded and --noise-shares are for one device; pretend people have --tokens "
@@ -108,6 +117,7 @@ def run(
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
             pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger)
+            pretence = pretence if attack is None else _lie(pretence, attack, set_ or [])
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 
@@ -121,6 +131,14 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     dataset = load_dataset(data, folds=[fold], progress=_tell)
     known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
     return Pretence(None, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
+
+
+def _lie(pretence: Pretence, attack: str, assignments: list[str]) -> Pretence:
+    """The same people, whose clients lie."""
+    from hushrank.live.pretend.liar import find_lie
+    from hushrank.recipes.values import parse_assignments
+
+    return replace(pretence, lie=find_lie(attack, parse_assignments(assignments)))
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:

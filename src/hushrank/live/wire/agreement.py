@@ -34,8 +34,8 @@ from hushrank.keys import (
     hint_names,
     key,
     keys_of,
-    make_method,
     method_keys,
+    read_settings,
     read_value,
     required,
 )
@@ -182,20 +182,10 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
     check_value(KEYS["privacy"], typed.get("privacy", KEYS["privacy"].default))
     chosen = (_settle_evolution if method == EVOLUTION else _settle_updates)(typed)
     chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
-    others = _settle_rule(str(rule), {given: settings[given] for given in settings if given not in KEYS})
+    of_rule = {given: value for given, value in settings.items() if given not in KEYS}
+    read = read_settings(RULES, str(rule), of_rule) if rule in RULES else {}
+    others = tuple((given, _as_text(value)) for given, value in read.items())
     return Agreement(name, n_features, method=method, **chosen, others=others)
-
-
-def _settle_rule(rule: str, settings: Settings) -> tuple[tuple[str, str], ...]:
-    """(key, its JSON) of the settings that differ from the rule's defaults."""
-    known = method_keys(RULES, rule)
-    read = {name: read_value(known[name], value, none_unsets=True) for name, value in settings.items()}
-    for name, value in read.items():
-        check_value(known[name], value)
-    chosen = {name: value for name, value in sorted(read.items()) if value != known[name].default}
-    if rule in RULES:
-        make_method(RULES, rule, chosen)  # Why: what a rule refuses when it is made is refused at the door
-    return tuple((name, _as_text(value)) for name, value in chosen.items())
 
 
 def _settle_updates(settings: Settings) -> dict[str, Any]:
