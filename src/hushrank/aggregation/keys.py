@@ -14,6 +14,11 @@ class AggregationKeys:
     """Of recipes: many updates become one."""
 
     aggregation: str = key("mean", "how updates become one", choices=aggregation_names, methods=RULES, alias="rule")
+    assumed_malicious: int | None = key(
+        None,
+        "malicious clients that a rule reckons with among those asked in a round; default: n_malicious, or in a "
+        "sampled cohort its share, rounded up",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""The weighted mean of updates, as a stream: `init, add, finish` need memory for one update, whatever the cohort."""
+"""The weighted mean of updates, as a stream: `init, add, finish` need memory for one update, whatever the cohort.
+
+`mean_gathered` is the mean where all of them are there at once.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +39,8 @@ def mean_aggregate(updates: Iterable[Weighted], *, n_params: int) -> Array:
     for update in updates:
         state = mean_add(state, update.delta, update.weight)
     return np.asarray(mean_finish(state))
+
+
+def mean_gathered(updates: Array, weights: Array) -> Array:
+    """[n_params] the weighted mean of updates [n_clients, n_params], added one after another."""
+    return np.asarray(np.add.reduce(weights[:, None] * updates, axis=0) / np.add.reduce(weights))

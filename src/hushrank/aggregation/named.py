@@ -9,6 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hushrank.aggregation.krum import Krum, MultiKrum
+from hushrank.aggregation.median import median_aggregate
+from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
+from hushrank.aggregation.trimmed_mean import TrimmedMean
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, Combined, Gathered, Rule
@@ -16,7 +20,13 @@ from hushrank.types import Array, Combined, Gathered, Rule
 STREAMED = "mean"  # needs one update at a time; every other rule needs all of them at once
 # A rule, a function (updates, weights) -> update, or the dataclass of such that differ in their settings
 RuleMaker: TypeAlias = Rule | Callable[[Array, Array], Array] | type[Callable[..., Any]]
-RULES: dict[str, RuleMaker] = {}  # {name: rule over all updates}; `register_rule` adds to it
+# {name: rule over all updates}; `register_rule` adds to it
+RULES: dict[str, RuleMaker] = {
+    "krum": Krum,
+    "multi-krum": MultiKrum,
+    "trimmed-mean": TrimmedMean,
+    "median": median_aggregate,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,21 @@ class CheckedRule:
     name: str
     rule: Rule
 
+    @property
+    def n_needed(self) -> int:
+        """Answers without which a round is lost."""
+        return int(getattr(self.rule, "n_needed", 1))
+
+    @property
+    def n_proven(self) -> int:
+        """Clients from which on something is proven of it; 0: nothing is said."""
+        return int(getattr(self.rule, "n_proven", 0))
+
+    @property
+    def assumed_malicious(self) -> int:
+        """Malicious clients that it reckons with in a round."""
+        return int(getattr(self.rule, ASSUMED, 0))
+
     def __call__(self, gathered: Gathered) -> Combined:
         n_clients, n_params = gathered.updates.shape
         combined = self.rule(gathered)
@@ -69,10 +94,15 @@ class CheckedRule:
         )
 
 
-def find_rule(name: str, **settings: object) -> CheckedRule | None:
-    """The rule of this name with these settings; None: the weighted mean, which needs one update at a time."""
+def find_rule(name: str, *, assumed_malicious: int = 0, **settings: object) -> CheckedRule | None:
+    """The rule of this name with these settings; None: the weighted mean, which needs one update at a time.
+
+    Only a rule that has a field `assumed_malicious` is told that number.
+    """
     if name == STREAMED:
         return None
+    if assumes_malicious(RULES[name]):
+        settings[ASSUMED] = assumed_malicious
     return CheckedRule(name, as_rule(make_method(RULES, name, settings)))
 
 

@@ -18,7 +18,14 @@ from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import answer_mask, count_interactions, draw_groups, sample_ids
-from hushrank.federation.gathering import name_evidence, rule_on_trial
+from hushrank.federation.gathering import (
+    combine_gathered,
+    count_refused,
+    find_finite,
+    keep_some,
+    name_evidence,
+    rule_on_trial,
+)
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means
 from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
@@ -105,28 +112,39 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
     """The state after the server's step in every cell that heard from enough clients, and the rules' evidence [C]."""
     if method.batch is not None:  # a central batch is no mean, and its steps were taken already
         return {**state, PARAMS: state[PARAMS] + np.stack(received.collected)}, {}
-    quorum = method.quorum
-    heard = np.array([c.n_answered >= quorum.needed(len(c.ids)) for c in received.cohorts])
     evidence: dict[str, Array] = {}
     if method.rule is not None:
-        state, means, evidence = apply_rules(method, state, received, heard)
+        state, means, heard, evidence = apply_rules(method, state, received)
     else:
-        means = AVERAGES[method.summation.name](method, _as_sums(method, state, received))
+        if method.attack is not None:
+            received, evidence = add_forged(method, state, received)
+        heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
+        means = AVERAGES[method.summation.name](method, received)
     return take_step(method, state, means, heard), evidence
 
 
+def is_heard(method: Method, cohort: CellCohort) -> bool:
+    """Whether enough of a cell's clients answered."""
+    return bool(cohort.n_answered >= method.quorum.needed(len(cohort.ids)))
+
+
 def apply_rules(
-    method: Method, state: NamedArrays, received: Received, heard: Array
-) -> tuple[NamedArrays, Array, dict[str, Array]]:
-    """What each cell's rule remembers (named after the cell), its update [C, p], its evidence [C]."""
-    assert method.rule is not None
+    method: Method, state: NamedArrays, received: Received
+) -> tuple[NamedArrays, Array, Array, dict[str, Array]]:
+    """What each cell's rule remembers (named after the cell), its update [C, p] where it has one [C], its evidence."""
     means, found = np.zeros_like(state[PARAMS]), [dict[str, float]() for _ in received.cohorts]
+    heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
     for cell in np.flatnonzero(heard).tolist():
         gathered = forge_updates(method, state, received, cell)
-        combined = method.rule(gathered)
-        means[cell], found[cell] = combined.update, name_evidence(combined, gathered.ids < method.n_malicious)
+        found[cell] = count_refused(gathered.updates, is_attacked=method.attack is not None)
+        combined = combine_gathered(method.rule, gathered)
+        if combined is None:
+            heard[cell] = False
+            continue
+        means[cell] = combined.update
+        found[cell] = {**name_evidence(combined, gathered.ids < method.n_malicious), **found[cell]}
         state = replace_owner(state, rule_of(cell), combined.memory)
-    return state, means, stack_named(found)
+    return state, means, heard, stack_named(found)
 
 
 def rule_of(cell: int) -> str:
@@ -148,13 +166,20 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
     return replace(gathered, updates=forged)
 
 
-def _as_sums(method: Method, state: NamedArrays, received: Received) -> Received:
-    """Updates that an attack had to see, added up after it; sums as they are."""
-    if method.attack is None:
-        return received
-    forged = [forge_updates(method, state, received, cell) for cell in range(len(received.cohorts))]
-    sums = [np.add.reduce(each.weights[:, None] * each.updates, axis=0) for each in forged]
-    return replace(received, collected=sums)
+def add_forged(method: Method, state: NamedArrays, received: Received) -> tuple[Received, dict[str, Array]]:
+    """Updates that an attack had to see, added up after it, and how many of them were refused [C]."""
+    sums, cohorts, found = list(received.collected), list(received.cohorts), [dict[str, float]() for _ in received.keys]
+    for cell, cohort in enumerate(received.cohorts):
+        gathered = forge_updates(method, state, received, cell)
+        if is_heard(method, cohort) and cohort.n_answered:
+            found[cell] = count_refused(gathered.updates, is_attacked=True)
+        is_finite = find_finite(gathered.updates)
+        if not is_finite.all():
+            gathered = keep_some(gathered, is_finite)
+            left = gathered.weights
+            cohorts[cell] = replace(cohort, n_answered=len(left), total_weight=left.sum())
+        sums[cell] = np.add.reduce(gathered.weights[:, None] * gathered.updates, axis=0)
+    return replace(received, collected=sums, cohorts=cohorts), stack_named(found)
 
 
 def average_sums(method: Method, received: Received) -> Array:

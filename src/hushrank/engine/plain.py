@@ -5,6 +5,8 @@ Click logs run here, and a user's own learner or click model, because they have 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hushrank.aggregation.server_step import ServerStep
@@ -94,4 +96,4 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else learn,
     )
-    return method.summation.equip(method.exchange.equip(federation), method.protection)
+    return replace(method.summation.equip(method.exchange.equip(federation), method.protection), quorum=method.quorum)

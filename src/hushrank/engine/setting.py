@@ -93,7 +93,8 @@ class Method:
 
     @property
     def quorum(self) -> Quorum:
-        return self.protection.quorum(is_secure=self.is_secure)
+        quorum = self.protection.quorum(is_secure=self.is_secure)
+        return quorum if self.rule is None else quorum.raised(self.rule.n_needed)
 
     @property
     def updates_per_round(self) -> int:

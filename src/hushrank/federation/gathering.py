@@ -1,23 +1,100 @@
-"""What a server does with all updates of a round at once, and what liars may find out about it."""
+"""What a server makes of a round's messages: liars' are put in, broken ones are refused, and one update comes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hushrank.aggregation.mean import mean_aggregate, mean_gathered
 from hushrank.aggregation.named import CheckedRule
+from hushrank.attacks.named import Target, forge_messages
 from hushrank.federation.seen import EVIDENCE
-from hushrank.types import Array, Combined, Gathered
+from hushrank.federation.state import RULE, part_of
+from hushrank.streams import Purpose, stream
+from hushrank.types import Array, Combined, Gathered, NamedArrays, Weighted
+
+if TYPE_CHECKING:
+    from hushrank.federation.round import Federation
 
 
-def combine_gathered(rule: CheckedRule | None, gathered: Gathered) -> Combined:
-    """One update of all; without a rule their weighted mean."""
-    if rule is not None:
-        return rule(gathered)
-    weights = gathered.weights[:, None]
-    return Combined(np.add.reduce(weights * gathered.updates, axis=0) / np.add.reduce(weights), memory=gathered.memory)
+def combine_messages(
+    federation: Federation,
+    state: NamedArrays,
+    params: Array,
+    sent: Sequence[Weighted],
+    ids: Array,
+    *,
+    key: Array,
+    round: int,
+) -> tuple[Combined | None, dict[str, float]]:
+    """One update of all messages, liars' included, and what is known of them; None: too few of them can be used."""
+    n_sent = len(params) + federation.remedy.n_extra(len(params))
+    if not sent or (federation.attack is None and federation.rule is None):
+        return Combined(average(federation, sent, n_sent, key, round)), {}
+    gathered = partial(gather, ids=ids, params=params, round=round, memory=part_of(state, RULE))
+    is_malicious = ids < federation.n_malicious
+    if federation.attack is not None:
+        draws, rule = stream(key, Purpose.ATTACK, round), rule_on_trial(federation.rule, gathered(sent))
+        sent = forge_messages(federation.attack, sent, is_malicious, Target(params, round, draws, rule))
+    received = gathered(sent)
+    refused = count_refused(received.updates, is_attacked=federation.attack is not None)
+    if federation.rule is not None:
+        combined = combine_gathered(federation.rule, received)
+        return combined, refused if combined is None else {**name_evidence(combined, is_malicious), **refused}
+    usable = [message for message, fine in zip(sent, find_finite(received.updates), strict=True) if fine]
+    if federation.quorum.count([message.weight for message in usable]) < federation.quorum.needed(len(ids)):
+        return None, refused
+    return Combined(average(federation, usable, n_sent, key, round)), refused
+
+
+def gather(sent: Sequence[Weighted], *, ids: Array, params: Array, round: int, memory: NamedArrays) -> Gathered:
+    """All messages of a round at once."""
+    updates, weights = np.stack([m.delta for m in sent]), np.array([m.weight for m in sent])
+    return Gathered(updates, weights, ids, params, round, memory)
+
+
+def average(federation: Federation, sent: Sequence[Weighted], n_params: int, key: Array, round: int) -> Array:
+    """[n_params] one update of all messages."""
+    if federation.combine is not None:
+        return federation.combine(sent, n_params=n_params, key=key, round=round)
+    return mean_aggregate(sent, n_params=n_params)
+
+
+def find_finite(updates: Array) -> Array:
+    """[n_clients] whether an update is all numbers: one with NaN or infinities is refused before aggregation."""
+    return np.asarray(np.isfinite(updates).all(axis=1))
+
+
+def combine_gathered(rule: CheckedRule | None, gathered: Gathered) -> Combined | None:
+    """One update of all that are finite and have weight; without a rule their weighted mean.
+
+    None: too few are left for the rule, and the round is lost. Who is left out is trusted with 0.
+    """
+    is_used = find_finite(gathered.updates) & (gathered.weights > 0)
+    used = gathered if is_used.all() else keep_some(gathered, is_used)
+    if len(used.ids) < (1 if rule is None else rule.n_needed):
+        return None
+    if rule is None:
+        return Combined(mean_gathered(used.updates, used.weights), memory=gathered.memory)
+    combined = rule(used)
+    if used is gathered or combined.trust is None:
+        return combined
+    trust = np.zeros(len(is_used))
+    trust[is_used] = combined.trust
+    return combined._replace(trust=trust)
+
+
+def keep_some(gathered: Gathered, is_kept: Array) -> Gathered:
+    return replace(
+        gathered,
+        updates=gathered.updates[is_kept],
+        weights=gathered.weights[is_kept],
+        ids=gathered.ids[is_kept],
+    )
 
 
 def rule_on_trial(rule: CheckedRule | None, gathered: Gathered) -> Callable[[Array, Array], Array]:
@@ -25,7 +102,8 @@ def rule_on_trial(rule: CheckedRule | None, gathered: Gathered) -> Callable[[Arr
 
     def try_rule(updates: Array, who: Array) -> Array:
         trial = replace(gathered, updates=updates, weights=gathered.weights[who], ids=gathered.ids[who])
-        return combine_gathered(rule, trial).update
+        combined = combine_gathered(rule, trial)
+        return np.zeros(updates.shape[1]) if combined is None else combined.update
 
     return try_rule
 
@@ -41,6 +119,12 @@ def name_evidence(combined: Combined, is_malicious: Array) -> dict[str, float]:
         ignored = 1 - combined.trust
         found |= {"caught": _mean(ignored[is_malicious]), "wronged": _mean(ignored[~is_malicious])}
     return prefix_evidence(found)
+
+
+def count_refused(updates: Array, *, is_attacked: bool) -> dict[str, float]:
+    """evidence/refused: updates of a round that are not finite; of honest rounds without any nothing is said."""
+    n_refused = int(np.count_nonzero(~find_finite(updates)))
+    return prefix_evidence({"refused": n_refused}) if is_attacked or n_refused else {}
 
 
 def prefix_evidence(evidence: Mapping[str, float]) -> dict[str, float]:

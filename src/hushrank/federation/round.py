@@ -10,19 +10,16 @@ The simulator (`engine/`) must give the same parameters as `run_round`; tests/en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hushrank.aggregation.mean import mean_aggregate
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
-from hushrank.attacks.named import Target, forge_messages
 from hushrank.federation.cohort import Population, answers, sample_cohort
-from hushrank.federation.gathering import name_evidence, rule_on_trial
+from hushrank.federation.gathering import combine_messages
 from hushrank.federation.groups import Group
 from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_kept, local_pull, remember_remedy, study_personally
@@ -33,7 +30,7 @@ from hushrank.privacy.none import send_openly
 from hushrank.privacy.quorum import Quorum
 from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose, stream
-from hushrank.types import Array, Attack, Client, Gathered, NamedArrays, QuerySet, Ranker, User
+from hushrank.types import Array, Attack, Client, NamedArrays, QuerySet, Ranker, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,32 +93,11 @@ def run_round(
     if federation.quorum.count([message.weight for message in sent]) < federation.quorum.needed(len(cohort)):
         return state, params, seen
     ids = np.array([client.id for client in cohort])[arrives]
-    gathered = partial(gather, ids=ids, params=params, round=round, memory=part_of(state, RULE))
-    if federation.attack is not None:
-        draws, rule = stream(key, Purpose.ATTACK, round), rule_on_trial(federation.rule, gathered(sent))
-        target = Target(params, round, draws, rule)
-        sent = forge_messages(federation.attack, sent, ids < federation.n_malicious, target)
-    if federation.rule is not None:
-        together = federation.rule(gathered(sent))
-        state = replace_owner(state, RULE, together.memory)
-        combined, evidence = together.update, name_evidence(together, ids < federation.n_malicious)
-    else:
-        n_sent = len(params) + federation.remedy.n_extra(len(params))
-        combined, evidence = average(federation, sent, n_sent, key, round), {}
-    mean = combined[: len(params)].astype(params.dtype)
+    combined, evidence = combine_messages(federation, state, params, sent, ids, key=key, round=round)
+    if combined is None:
+        return state, params, {**seen, **evidence}
+    state = replace_owner(state, RULE, combined.memory)
+    mean = combined.update[: len(params)].astype(params.dtype)
     step, params = federation.server_step(part_of(state, OPTIMISER), params, mean)  # FedAvg [fpdgd, Algorithm 2]
-    state = remember_remedy(federation.remedy, federation.population, state, combined)
+    state = remember_remedy(federation.remedy, federation.population, state, combined.update)
     return replace_owner(state, OPTIMISER, step), params, {**seen, **evidence}
-
-
-def gather(sent: Sequence[Any], *, ids: Array, params: Array, round: int, memory: NamedArrays) -> Gathered:
-    """All messages of a round at once."""
-    updates, weights = np.stack([m.delta for m in sent]), np.array([m.weight for m in sent])
-    return Gathered(updates, weights, ids, params, round, memory)
-
-
-def average(federation: Federation, sent: Sequence[Any], n_params: int, key: Array, round: int) -> Array:
-    """[n_params] one update of all messages."""
-    if federation.combine is not None:
-        return federation.combine(sent, n_params=n_params, key=key, round=round)
-    return mean_aggregate(sent, n_params=n_params)

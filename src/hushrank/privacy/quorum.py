@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -13,6 +13,10 @@ class Quorum:
 
     least: int = 1  # 0: the noise of a round is whole even where nobody answers
     is_most: bool = False  # and more than two thirds of those asked: the threshold of a secure sum
+
+    def raised(self, least: int) -> Quorum:
+        """The same, but never fewer than this."""
+        return self if least <= self.least else replace(self, least=least)
 
     def needed(self, n_asked: Any) -> Any:
         """Of so many clients. (Numbers, NumPy or JAX arrays alike: only operators are used.)"""

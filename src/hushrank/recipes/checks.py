@@ -12,7 +12,8 @@ from hushrank.aggregation.compatibility import (
     Topology,
     check_compatible,
 )
-from hushrank.aggregation.named import STREAMED
+from hushrank.aggregation.named import STREAMED, CheckedRule, find_rule
+from hushrank.aggregation.tolerance import check_assumed, check_defined, share_of_cohort
 from hushrank.attacks.keys import check_malicious
 from hushrank.clicks.keys import check_users
 from hushrank.federation.keys import check_no_evolution, evolution_of
@@ -45,6 +46,7 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     check_malicious(recipe, n_clients=recipe.n_clients)
     check_central(recipe, population.interactions)
     check_compatible(combination_of(recipe))
+    check_rule(recipe)
     if recipe.remedy != NONE:
         check_remedy(recipe)
     if recipe.is_evolution:
@@ -78,6 +80,28 @@ def learner_of(recipe: Recipe) -> Learner:
     if recipe.is_central or recipe.is_offline:
         return Learner.central
     return Learner.updates if recipe.log is None else Learner.log
+
+
+def rule_of(recipe: Recipe) -> CheckedRule | None:
+    """How all updates at once become one; None: by the weighted mean."""
+    return find_rule(recipe.aggregation, assumed_malicious=count_assumed(recipe), **options_for(recipe, "aggregation"))
+
+
+def count_assumed(recipe: Recipe) -> int:
+    """Malicious clients that a rule reckons with among those asked in a round."""
+    if recipe.assumed_malicious is not None:
+        return recipe.assumed_malicious
+    n_asked = clients_of(recipe).cohort_size
+    return share_of_cohort(recipe.n_malicious, n_clients=recipe.n_clients, n_asked=n_asked)
+
+
+def check_rule(recipe: Recipe) -> None:
+    """Refuse a rule with too few clients for the malicious ones that it reckons with."""
+    rule, n_asked = rule_of(recipe), clients_of(recipe).cohort_size
+    if recipe.assumed_malicious is not None or (rule is not None and rule.assumed_malicious):
+        check_assumed(count_assumed(recipe), n_asked=n_asked)
+    if rule is not None:
+        check_defined(rule, n_asked=n_asked)
 
 
 def check_offline(recipe: Recipe, default: Recipe) -> None:

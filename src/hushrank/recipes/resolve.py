@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.aggregation.compatibility import Privacy
-from hushrank.aggregation.named import find_rule
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.attacks.named import find_attack
 from hushrank.clicks.keys import LOGGED
@@ -23,7 +22,7 @@ from hushrank.partitions.mixture import divide_clients
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
-from hushrank.recipes.checks import combination_of
+from hushrank.recipes.checks import combination_of, rule_of
 from hushrank.recipes.guarantee import exchange_of
 from hushrank.recipes.options import options_for
 from hushrank.recipes.population import clients_of, partition_of
@@ -116,7 +115,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         summation=summation,
         attack=find_attack(recipe.attack, **options_for(recipe, "attack")),
         n_malicious=recipe.n_malicious,
-        rule=find_rule(recipe.aggregation, **options_for(recipe, "aggregation")),
+        rule=rule_of(recipe),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 

@@ -23,6 +23,17 @@ _STEPS = 3.0  # usual changes from look to look that a fall must exceed, too
 _ERRORS = 2.0  # standard errors that a fall must exceed, too, where several trainings show it
 
 
+def notice_rule(name: str, *, assumed: int, n_proven: int, n_asked: int) -> list[Notice]:
+    """A rule below the number of clients from which on its paper proves something."""
+    if n_asked >= n_proven:
+        return []
+    sentence = (
+        f"aggregation={name} is proven to work with {assumed} malicious clients from {n_proven} clients on; here "
+        f"{n_asked} are asked in a round."
+    )
+    return [Notice("rule-unproven", sentence, "It runs all the same. Ask more clients, or lower assumed_malicious.")]
+
+
 def notice_clicks(shares: Mapping[str, float], *, n_searches: int) -> list[Notice]:
     """Users who click next to never; shares: {user: of trial searches with a click}."""
     silent = {user: share for user, share in shares.items() if share < RARELY}

@@ -13,6 +13,7 @@ from hushrank.runs.notices import (
     notice_clicks,
     notice_fall,
     notice_logged_clicks,
+    notice_rule,
     notice_scores,
     notice_unmoved,
     share_of_fixed_lists,
@@ -31,6 +32,15 @@ def estimate_slowness(setting: Setting) -> Notice:
         "of probabilities, which the fast engines run (docs, Use your own methods, Speed)."
     )
     return Notice("plain-engine", sentence, advice)
+
+
+def foresee_rule(setting: Setting) -> list[Notice]:
+    """Whether the rule is used where something is proven of it."""
+    rule = setting.method.rule
+    if rule is None:
+        return []
+    n_asked = setting.method.population.cohort_size
+    return notice_rule(rule.name, assumed=rule.assumed_malicious, n_proven=rule.n_proven, n_asked=n_asked)
 
 
 def foresee_clicks(setting: Setting) -> list[Notice]:

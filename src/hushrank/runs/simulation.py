@@ -30,7 +30,7 @@ from hushrank.recipes.population import partition_of
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.experiment import RunPlacement
-from hushrank.runs.review import estimate_slowness, foresee_clicks, review_results
+from hushrank.runs.review import estimate_slowness, foresee_clicks, foresee_rule, review_results
 from hushrank.types import Array, Fold, Notice, QuerySet
 
 
@@ -57,7 +57,7 @@ class Simulation:
         return estimate_slowness(self.setting) if placed.is_fallback else None
 
     def foresee(self) -> list[Notice]:
-        return [*notice_dataset(self.setting.dataset), *foresee_clicks(self.setting)]
+        return [*notice_dataset(self.setting.dataset), *foresee_rule(self.setting), *foresee_clicks(self.setting)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         return review_results(self.setting, results)
@@ -183,9 +183,9 @@ def count_bytes(method: Method) -> int:
 
 
 def count_lost_rounds(setting: Setting) -> int:
-    """Over all trainings: rounds that would have carried less noise than promised, or opened too small a sum."""
+    """Over all trainings: rounds with less noise than promised, too small a sum, or too few answers for the rule."""
     method = setting.method
-    if method.quorum.least < 2:
+    if method.quorum.least < 2 or (method.rule is not None and method.population.is_complete):
         return 0
     keys = [
         cell_key(setting, Cell(0, fold, n))
