@@ -83,6 +83,9 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Simulate: a setting of the attack.")
     ] = None,
+    at_bound: Annotated[
+        bool, typer.Option("--at-bound", help="Simulate: every update is made as long as the agreement allows.")
+    ] = False,
     fold: Annotated[int, typer.Option(min=1, help="Simulate: of the data.")] = 1,
     tokens: Annotated[
         Path, typer.Option(metavar="FILE", help="Simulate: a token per line; line i is person i's.")
@@ -99,8 +102,10 @@ def run(
     from hushrank.live.device.client import Listeners
     from hushrank.live.device.service import Device, serve_device
 
-    if simulate is None and (users, first, seed, attack) != (1, 0, None, None):
-        raise ValueError("--users, --first, --seed and --attack are for pretend people: give --simulate DATA too.")
+    if simulate is None and (users, first, seed, attack, at_bound) != (1, 0, None, None, False):
+        raise ValueError(
+            "--users, --first, --seed, --attack and --at-bound are for pretend people: give --simulate DATA too."
+        )
     if set_ and attack is None:
         raise ValueError("--set is for the settings of an attack: name one with --attack.")
     if simulate is not None and (token is not None or once or require or seeded or noise_shares):
@@ -117,7 +122,8 @@ def run(
             pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
             pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger)
-            pretence = pretence if attack is None else _lie(pretence, attack, set_ or [])
+            if attack is not None or at_bound:
+                pretence = _lie(pretence, attack, set_ or [], at_bound=at_bound)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 
@@ -133,12 +139,12 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     return Pretence(None, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
 
 
-def _lie(pretence: Pretence, attack: str, assignments: list[str]) -> Pretence:
+def _lie(pretence: Pretence, attack: str | None, assignments: list[str], *, at_bound: bool) -> Pretence:
     """The same people, whose clients lie."""
     from hushrank.live.pretend.liar import find_lie
     from hushrank.recipes.values import parse_assignments
 
-    return replace(pretence, lie=find_lie(attack, parse_assignments(assignments)))
+    return replace(pretence, lie=find_lie(attack, parse_assignments(assignments), at_bound=at_bound))
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:

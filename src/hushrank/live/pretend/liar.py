@@ -1,11 +1,12 @@
 """A pretend client that lies: it searches and learns as everybody does, and then makes an update of its own choice.
 
-What it sends takes the same way as an honest update, through the clip to the agreed norm, so that it is as long as the
-server allows at most. Alone on its device it knows the ranker and what it learnt itself, and nothing of other clients.
+What it sends takes the same way as an honest update, through the clip to the agreed norm, so that no server refuses it.
+Alone on its device it knows the ranker and what it learnt itself, and nothing of other clients.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from hushrank.attacks.named import ATTACKS, find_attack
 from hushrank.keys import Settings, hint_names, read_settings
 from hushrank.live.device.learning import Draft, GradientLearning, Learning
 from hushrank.live.device.store import Interactions, KeptRanker
+from hushrank.live.wire.terms import count_params
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Attack, AttackView, DenseUpdate, Knowledge
 
@@ -23,15 +25,16 @@ from hushrank.types import Array, Attack, AttackView, DenseUpdate, Knowledge
 class Lie:
     """What the clients of a crowd do instead of sending what they learnt."""
 
-    name: str
-    attack: Attack
+    name: str | None  # of the attack
+    attack: Attack | None  # None: what was learnt, perhaps from clicks that mislead
+    at_bound: bool = False  # whether it is made as long as the agreement allows
 
 
 @dataclass(frozen=True, slots=True)
 class LyingLearning(GradientLearning):
     """By gradients, but for what is sent in the end."""
 
-    attack: Attack
+    lie: Lie
     key: Array  # of all draws
     id: int  # in the simulator's streams
 
@@ -39,36 +42,59 @@ class LyingLearning(GradientLearning):
         honest = GradientLearning.draft(self, store, ranker, is_last_call=is_last_call)  # Why no super: slots
         if honest is None or not isinstance(honest.raw, DenseUpdate):
             return honest
+        forged = self.forge(ranker, honest.raw.delta)
+        length = float(np.linalg.norm(forged))
+        if self.lie.at_bound and length > 0:
+            forged = forged * (bound_of(self) / length)
+        return replace(honest, raw=DenseUpdate(forged.astype(ranker.params.dtype), honest.raw.n_interactions))
+
+    def forge(self, ranker: KeptRanker, learnt: Array) -> Array:
+        """[n_params] what is sent for what was learnt [n_params]."""
+        attack = self.lie.attack
+        if attack is None:
+            return learnt
         view = AttackView(
             params=ranker.params,
             round=ranker.round,
             n_clients=self.agreement.n_clients or 1,
             n_malicious=1,
-            own=honest.raw.delta[None] if self.attack.knowledge != Knowledge.nothing else None,
+            own=None if attack.knowledge == Knowledge.nothing else learnt[None],
             others=None,
         )
-        (forged,) = np.asarray(self.attack(view, key=stream(self.key, Purpose.ATTACK, ranker.round, self.id)))
-        return replace(honest, raw=DenseUpdate(forged.astype(ranker.params.dtype), honest.raw.n_interactions))
+        (forged,) = np.asarray(attack(view, key=stream(self.key, Purpose.ATTACK, ranker.round, self.id)))
+        return np.asarray(forged)
 
 
-def find_lie(name: str, settings: Settings) -> Lie:
+def bound_of(learning: GradientLearning) -> float:
+    """The L2 norm of the longest update that the agreement allows."""
+    bound = learning.exchange.protection.bound_norm(count_params(learning.agreement))
+    if bound.order != 2 or not math.isfinite(bound.most):
+        raise ValueError("--at-bound needs a federation that has agreed on the L2 norm of updates, as update_norm is.")
+    return bound.most
+
+
+def find_lie(name: str | None, settings: Settings, *, at_bound: bool = False) -> Lie:
     """An attack that one client can make alone."""
+    if name is None:
+        return Lie(None, None, at_bound)
     if name not in ATTACKS:
         raise ValueError(f"no attack is called {name!r}; {hint_names(name, ATTACKS)}")
     attack = find_attack(name, **read_settings(ATTACKS, name, settings))
-    assert attack is not None
-    if attack.knowledge == Knowledge.everybody:
+    if attack is not None and attack.knowledge == Knowledge.everybody:
         raise ValueError(
             f"attack={name} is made from what all others send, and a client alone on its device knows only its own: "
             "simulate it with hushrank run."
         )
-    return Lie(name, attack)
+    return Lie(name, attack, at_bound)
 
 
 def lie_with(learning: Learning, lie: Lie, *, key: Array, id: int) -> LyingLearning:
     """What an honest client would do, up to what it sends."""
     learner = Learner.rewards if learning.agreement.is_evolution else Learner.updates
-    check_compatible(Combination(learner, attack=lie.name))
+    check_compatible(Combination(learner, attack=lie.name or "--at-bound"))
     assert isinstance(learning, GradientLearning)
     made = (learning.agreement, learning.ranker, learning.exchange, learning.body, learning.price)
-    return LyingLearning(*made, lie.attack, key, id)
+    lying = LyingLearning(*made, lie, key, id)
+    if lie.at_bound:
+        bound_of(lying)
+    return lying

@@ -36,7 +36,7 @@ from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome, RoundNews, Standing
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.live.wire.terms import price_of, rule_of
+from hushrank.live.wire.terms import price_of
 
 _TRY_AGAIN_S = 1.0  # after trouble with the disk
 _LOOK_AGAIN_S = 2.0  # for the operator's decision
@@ -58,7 +58,6 @@ class Coordinator:
             self.agreement: Agreement = store.read_agreement(connection)
         self.limits = limits_of(self.agreement, max_norm=config.max_norm)
         self.rules = rules_of(self.agreement, config)
-        rule_of(self.agreement)  # refuses one that this version does not have
         self.digest = self.agreement.digest
         self.counters = Counters()
         self.is_stopping = self.is_in_trouble = False

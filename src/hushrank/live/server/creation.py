@@ -22,7 +22,7 @@ from hushrank.live.wire.agreement import KEYS as KEYS_OF_AGREEMENT
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.protocol import DEFAULT_HOST
-from hushrank.live.wire.terms import guarantee_of, rule_of
+from hushrank.live.wire.terms import guarantee_of
 from hushrank.locks import lock_directory
 from hushrank.privacy.none import choose_norm
 
@@ -56,7 +56,6 @@ def create_federation(
         raise ValueError(f"{directory} exists: a federation is created once. Name another directory, or remove it.")
     guarantee_of(agreement)  # refuses numbers that no mechanism can have
     rules_of(agreement, config)
-    rule_of(agreement)
     directory.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=directory.parent))
     try:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.federation.round import gather
+from hushrank.aggregation.tolerance import NotDefinedError
+from hushrank.federation.gathering import combine_gathered, gather
 from hushrank.federation.state import NOISE, OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.body_formats import body_of
@@ -77,7 +78,11 @@ def apply_rule(
         return None
     format, ids = body_of(agreement), np.array([body.client for body in bodies])
     messages = [format.decode(body.content, weight=body.weight) for body in bodies]
-    return rule(gather(messages, ids=ids, params=params, round=round, memory=part_of(state, RULE)))
+    gathered = gather(messages, ids=ids, params=params, round=round, memory=part_of(state, RULE))
+    combined = combine_gathered(rule, gathered)
+    if combined is None:
+        raise NotDefinedError(f"aggregation={rule.name} needs {rule.n_needed} answers, and {len(bodies)} came.")
+    return combined
 
 
 def combine_bodies(

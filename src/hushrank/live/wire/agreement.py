@@ -21,6 +21,7 @@ from hushrank.aggregation.compatibility import Combination, Learner, Privacy, ch
 from hushrank.aggregation.keys import AggregationKeys, ServerStepKeys
 from hushrank.aggregation.named import RULES
 from hushrank.aggregation.server_step import DEFAULT_RATES
+from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.keys import EVOLUTION, RewardKeys, check_told, default_p
 from hushrank.keys import (
@@ -77,6 +78,12 @@ class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AggregationKeys, Agre
         "mean",
         "how the server makes one update of many: mean, or a rule that compares single updates",
         check=_check_rule_name,
+        is_essential=False,
+    )
+    assumed_malicious: int | None = key(
+        None,
+        "malicious clients that the rule reckons with in a round; needed by those that have to be told",
+        check=at_least(0),
         is_essential=False,
     )
     rounds: int | None = key(
@@ -183,9 +190,18 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
     chosen = (_settle_evolution if method == EVOLUTION else _settle_updates)(typed)
     chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
     of_rule = {given: value for given, value in settings.items() if given not in KEYS}
+    check_told_malicious(str(rule), typed.get(ASSUMED))
     read = read_settings(RULES, str(rule), of_rule) if rule in RULES else {}
     others = tuple((given, _as_text(value)) for given, value in read.items())
     return Agreement(name, n_features, method=method, **chosen, others=others)
+
+
+def check_told_malicious(rule: str, assumed: int | None) -> None:
+    """Whoever makes a federation knows nothing of its liars, so that a rule which has to be told has no default."""
+    if assumes_malicious(RULES.get(rule)) and assumed is None:
+        raise ValueError(f"aggregation={rule} needs {ASSUMED}: the malicious clients that it reckons with in a round.")
+    if not assumes_malicious(RULES.get(rule)) and assumed is not None:
+        raise ValueError(f"aggregation={rule} does not ask how many clients lie: leave {ASSUMED} out.")
 
 
 def _settle_updates(settings: Settings) -> dict[str, Any]:

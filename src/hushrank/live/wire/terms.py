@@ -50,7 +50,8 @@ def rule_of(agreement: Agreement) -> CheckedRule | None:
     check_value(keys_of(AggregationKeys)["aggregation"], agreement.aggregation)
     known = method_keys(RULES, agreement.aggregation)
     given = {name: json.loads(text) for name, text in agreement.others if name in known}
-    return find_rule(agreement.aggregation, **{name: read_value(known[name], value) for name, value in given.items()})
+    settings = {name: read_value(known[name], value) for name, value in given.items()}
+    return find_rule(agreement.aggregation, assumed_malicious=agreement.assumed_malicious or 0, **settings)
 
 
 def exchange_of(agreement: Agreement) -> Exchange:
