@@ -141,23 +141,11 @@ def average(rows: list[Json]) -> list[Json]:
         same = [row for row in rows if (row["rule"], row["lie"]) == (rule, lie)]
         peace = {row["fold"]: row["ndcg"] for row in rows if row["lie"] == "none" and row["rule"] == "mean"}
         falls = [peace[row["fold"]] - row["ndcg"] for row in same if row["fold"] in peace]
-        quality = {
-            "ndcg": float(np.mean([row["ndcg"] for row in same])),
-            "fall": float(np.mean(falls)) if falls else None,
-        }
+        ndcg, fall = float(np.mean([row["ndcg"] for row in same])), float(np.mean(falls)) if falls else None
         named = sum(row["named_alone"] for row in same) if lie != "none" else None
         accused = sum(len(row["distrusted"]) for row in same) if lie == "none" else None
-        means.append(
-            {
-                "rule": rule,
-                "lie": lie,
-                "ndcg": ndcg,
-                "fall": fall,
-                "n": len(same),
-                "named_alone": named,
-                "accused": accused,
-            }
-        )
+        found = {"ndcg": ndcg, "fall": fall, "n": len(same), "named_alone": named, "accused": accused}
+        means.append({"rule": rule, "lie": lie, **found})
     return means
 
 
