@@ -232,6 +232,11 @@ class Knowledge(StrEnum):
     own = "own"  # and what they themselves learnt
     everybody = "everybody"  # and what all others send
 
+    @classmethod
+    def _missing_(cls, value: object) -> Knowledge | None:
+        """As recipes say it [thesis, Section 5.2.1]."""
+        return {"partial": cls.own, "full": cls.everybody}.get(str(value))
+
 
 @dataclass(frozen=True, slots=True)
 class AttackView:
@@ -252,8 +257,8 @@ class Attack(Protocol):
     """What malicious clients send instead of what they learnt."""
 
     @property
-    def knowledge(self) -> Knowledge:
-        """What the attack may see."""
+    def knowledge(self) -> str:
+        """What the attack may see: a `Knowledge`, or partial or full."""
 
     def __call__(self, view: AttackView, *, key: Array) -> Array:
         """[n_malicious, n_params] what they send."""

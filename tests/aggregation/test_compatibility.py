@@ -25,23 +25,23 @@ from hushrank.aggregation.named import STREAMED
 KINDS: tuple[Any, ...] = (Learner, Aggregation, Privacy, Attendance, Topology, Conduct)
 # One row and one column per part; x: the two cannot meet. Written out by hand, not made from the table.
 EXPECTED = """
-              streamed gathered none responses paper server_noise client_noise everybody some direct secure_sum summing_proxy honest lying
-updates       .        .        .    x         .     .            .            .         .    .      .          .             .      .
-log           .        .        .    x         .     .            .            .         .    .      .          .             .      .
-rewards       .        x        .    .         x     x            x            .         .    .      x          .             .      x
-central       .        x        .    x         x     x            x            .         x    .      x          x             .      x
-streamed      -        -        .    .         .     .            .            .         .    .      .          .             .      .
-gathered      -        -        .    .         x     x            x            .         .    .      x          x             .      .
-none          -        -        -    -         -     -            -            .         .    .      .          .             .      .
-responses     -        -        -    -         -     -            -            .         .    .      .          .             .      .
-paper         -        -        -    -         -     -            -            .         x    .      .          .             .      .
-server_noise  -        -        -    -         -     -            -            .         .    .      x          .             .      .
-client_noise  -        -        -    -         -     -            -            .         .    .      .          .             .      .
-everybody     -        -        -    -         -     -            -            -         -    .      .          .             .      .
-some          -        -        -    -         -     -            -            -         -    .      .          .             .      .
-direct        -        -        -    -         -     -            -            -         -    -      -          -             .      .
-secure_sum    -        -        -    -         -     -            -            -         -    -      -          -             .      x
-summing_proxy -        -        -    -         -     -            -            -         -    -      -          -             .      .
+              streamed gathered none responses paper server_noise client_noise everybody some direct secure_sum summing_proxy honest lying misclicking misreporting
+updates       .        .        .    x         .     .            .            .         .    .      .          .             .      .     .           x
+log           .        .        .    x         .     .            .            .         .    .      .          .             .      .     x           x
+rewards       .        x        .    .         x     x            x            .         .    .      x          .             .      x     .           .
+central       .        x        .    x         x     x            x            .         x    .      x          x             .      x     x           x
+streamed      -        -        .    .         .     .            .            .         .    .      .          .             .      .     .           .
+gathered      -        -        .    .         x     x            x            .         .    .      x          x             .      .     .           .
+none          -        -        -    -         -     -            -            .         .    .      .          .             .      .     .           .
+responses     -        -        -    -         -     -            -            .         .    .      .          .             .      .     .           .
+paper         -        -        -    -         -     -            -            .         x    .      .          .             .      .     .           .
+server_noise  -        -        -    -         -     -            -            .         .    .      x          .             .      .     .           .
+client_noise  -        -        -    -         -     -            -            .         .    .      .          .             .      .     .           .
+everybody     -        -        -    -         -     -            -            -         -    .      .          .             .      .     .           .
+some          -        -        -    -         -     -            -            -         -    .      .          .             .      .     .           .
+direct        -        -        -    -         -     -            -            -         -    -      -          -             .      .     .           .
+secure_sum    -        -        -    -         -     -            -            -         -    -      -          -             .      x     .           .
+summing_proxy -        -        -    -         -     -            -            -         -    -      -          -             .      .     .           .
 """  # noqa: E501 - a table reads better whole
 
 
@@ -72,6 +72,7 @@ def combine_parts(parts: tuple[StrEnum, ...]) -> Combination:
         Topology(topology),
         Attendance(attendance),
         None if conduct == Conduct.honest else "sign-flip",
+        Conduct(conduct),
     )
 
 
@@ -85,12 +86,17 @@ def test_exactly_the_crossed_pairs_are_refused() -> None:
 
 
 # Ways that work, counted by hand (attendance x conduct, unless said otherwise).
-# updates: directly, and by a proxy: none 4, paper 2, server 4, clients 4; secretly, all honest: none 2, paper 1,
-# clients 2; by a rule: none 4. log: the same. rewards: none and responses, directly and
-# by a proxy, all honest: 2 each. central: itself.
+# log: directly, and by a proxy: none 4, paper 2, server 4, clients 4; secretly, all honest: none 2, paper 1,
+# clients 2; by a rule: none 4. updates: the same, and as often as all honest again with misclicking: 7, 7, 5 and 2.
+# rewards: none and responses, directly and by a proxy, honest, misclicking or misreporting: 6 each. central: itself.
 @pytest.mark.parametrize(
     ("learner", "n_ways"),
-    [(Learner.updates, 14 + 14 + 5 + 4), (Learner.log, 14 + 14 + 5 + 4), (Learner.rewards, 8), (Learner.central, 1)],
+    [
+        (Learner.updates, 14 + 14 + 5 + 4 + 7 + 7 + 5 + 2),
+        (Learner.log, 14 + 14 + 5 + 4),
+        (Learner.rewards, 24),
+        (Learner.central, 1),
+    ],
 )
 def test_a_combination_works_when_every_two_of_its_parts_do(learner: Learner, n_ways: int) -> None:
     for others in product(*KINDS[1:]):

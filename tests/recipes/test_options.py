@@ -53,7 +53,7 @@ def registries() -> Iterator[None]:
     registries: list[dict[str, Any]] = [LEARNERS, RULES, ATTACKS]
     before = [dict(registry) for registry in registries]
     RULES.update({"trim": Trim, "trim-too": Trim})
-    ATTACKS.update({"loud": Loud})  # type: ignore[dict-item] # Why: never called here
+    ATTACKS.update({"loud": Loud})
     yield
     for registry, entries in zip(registries, before, strict=True):
         registry.clear()

@@ -98,8 +98,12 @@ def test_a_plugin_that_exits_or_breaks_is_reported_and_can_be_mended(tmp_path: P
     assert small(learner="mine").learner == "mine"
 
 
-def test_malicious_clients_need_an_attack_and_cannot_outnumber_all() -> None:
-    with pytest.raises(ValueError, match="n_malicious is 3 of n_clients=10 with attack=None"):
+def test_malicious_clients_need_an_attack_and_are_a_minority() -> None:
+    with pytest.raises(ValueError, match="n_malicious is 3, but there is no attack"):
         small(n_malicious=3)
-    with pytest.raises(ValueError, match="n_malicious is 11 of n_clients=10"):
-        small(attack="sign-flip", n_malicious=11)
+    assert small(attack="sign-flip", n_malicious=4).n_malicious == 4
+    for too_many in (5, 11):
+        with pytest.raises(ValueError, match=f"n_malicious is {too_many} of n_clients=10, must be less than half"):
+            small(attack="sign-flip", n_malicious=too_many)
+    with pytest.raises(ValueError, match="n_malicious is -1, must be at least 0"):
+        small(attack="sign-flip", n_malicious=-1)

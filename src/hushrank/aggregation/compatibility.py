@@ -60,6 +60,8 @@ class Conduct(StrEnum):
 
     honest = "honest"
     lying = "lying"  # an attack replaces the updates of some
+    misclicking = "misclicking"  # some click to mislead, and send what they learnt
+    misreporting = "misreporting"  # an attack replaces the rewards, or the seeds, of some
 
 
 Part: TypeAlias = Learner | Aggregation | Privacy | Topology | Attendance | Conduct
@@ -73,6 +75,7 @@ _SOUND_REWARDS = "recipe foltr-es is private per interaction by p (privacy=paper
 _SHARED_REWARDS = (
     "recipe foltr-es sends a seed and rewards; noise in shares, as published, is for the updates of fpdgd."
 )
+_NO_REWARDS = "attack={attack} replaces rewards, which only recipe foltr-es sends: leave attack out, or run foltr-es."
 _NO_SUM = "noise hides a client in a sum, and aggregation={aggregation} is none: use aggregation=mean or privacy=none."
 
 REFUSED: dict[tuple[Part, Part], str] = {
@@ -84,6 +87,8 @@ REFUSED: dict[tuple[Part, Part], str] = {
             *(topology for topology in Topology if topology != Topology.direct),
             Attendance.some,
             Conduct.lying,
+            Conduct.misclicking,
+            Conduct.misreporting,
         )
     },
     (Learner.updates, Privacy.responses): _RESPONSES,
@@ -100,7 +105,13 @@ REFUSED: dict[tuple[Part, Part], str] = {
         "masks they cannot be added. Leave secure_sum out, or run fpdgd."
     ),
     (Learner.rewards, Conduct.lying): (
-        "attack={attack} replaces updates, but recipe foltr-es sends a seed and rewards, not updates: leave attack out."
+        "attack={attack} replaces updates, but recipe foltr-es sends a seed and rewards, not updates: leave attack "
+        "out, or use false-rewards or poisoned-clicks."
+    ),
+    (Learner.updates, Conduct.misreporting): _NO_REWARDS,
+    (Learner.log, Conduct.misreporting): _NO_REWARDS,
+    (Learner.log, Conduct.misclicking): (
+        "attack={attack} replaces clicks, and a click log says who clicked what: leave attack out, or log."
     ),
     (Aggregation.gathered, Privacy.paper): _NO_SUM,
     (Aggregation.gathered, Privacy.server_noise): _NO_SUM,
@@ -137,12 +148,13 @@ class Combination:
     topology: Topology = Topology.direct
     attendance: Attendance = Attendance.everybody
     attack: str | None = None  # by name; None: everybody is honest
+    misconduct: Conduct = Conduct.lying  # of malicious clients, where there is an attack
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """In the order in which the table names pairs."""
         aggregation = Aggregation.streamed if self.aggregation == STREAMED else Aggregation.gathered
-        conduct = Conduct.honest if self.attack is None else Conduct.lying
+        conduct = Conduct.honest if self.attack is None else self.misconduct
         return (self.learner, aggregation, self.privacy, self.attendance, self.topology, conduct)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushrank.attacks.named import ATTACKS
-from hushrank.keys import key
+from hushrank.keys import at_least, key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,16 +14,21 @@ class AttackKeys:
 
     attack: str | None = key(
         None,
-        "what malicious clients send instead of what they learnt; default: everybody is honest",
+        "what malicious clients do, instead of clicking and sending as the others; default: everybody is honest",
         methods=ATTACKS,
         alias="name",
     )
-    n_malicious: int = key(0, "number of malicious clients")
+    n_malicious: int = key(0, "number of malicious clients, less than half of all", check=at_least(0))
+    attack_from: int = key(1, "first round in which malicious clients lie; honest until then", check=at_least(1))
+    attack_every: int = key(1, "rounds from one in which they lie to the next; honest in between", check=at_least(1))
 
 
 def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:
-    if not 0 <= keys.n_malicious <= n_clients or (keys.n_malicious and keys.attack is None):
+    """A majority of liars decides what is honest, so that no rule could do anything [thesis, Section 5.2.1]."""
+    if keys.n_malicious and keys.attack is None:
+        raise ValueError(f"n_malicious is {keys.n_malicious}, but there is no attack: name one, or leave both out.")
+    if 2 * keys.n_malicious >= n_clients and keys.n_malicious:
         raise ValueError(
-            f"n_malicious is {keys.n_malicious} of n_clients={n_clients} with attack={keys.attack}: give an attack and "
-            "at most as many malicious clients as there are."
+            f"n_malicious is {keys.n_malicious} of n_clients={n_clients}, must be less than half of them: where half "
+            "of the clients or more lie, nothing tells who is honest."
         )

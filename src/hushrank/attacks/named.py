@@ -8,13 +8,40 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hushrank.attacks.at_bound import AtBound
+from hushrank.attacks.fang_krum import FangKrum, FangMultiKrum
+from hushrank.attacks.fang_trimmed_mean import FangTrimmedMean
+from hushrank.attacks.gaussian import Gaussian
+from hushrank.attacks.little_is_enough import LittleIsEnough
+from hushrank.attacks.min_max import MinMax, MinSum
+from hushrank.attacks.poisoned_clicks import PoisonedClicks
+from hushrank.attacks.scaled import Scaled
 from hushrank.attacks.sign_flip import SignFlip
+from hushrank.attacks.stage import Stage
+from hushrank.attacks.tailored import Tailored
+from hushrank.attacks.timed import Timed, wake
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, Attack, AttackView, ForgedUpdate, Knowledge, Weighted
 
-AttackMaker: TypeAlias = Attack | type[Attack]  # an attack, or the dataclass of attacks that differ in their settings
-ATTACKS: dict[str, AttackMaker] = {"sign-flip": SignFlip}  # `register_attack` adds to it
+# An attack on updates, or the dataclass of attacks that differ in their settings; `stage` says what it is on
+AttackMaker: TypeAlias = Attack | type[object]
+# {name: attack}; `register_attack` adds to it
+ATTACKS: dict[str, AttackMaker] = {
+    "poisoned-clicks": PoisonedClicks,
+    "little-is-enough": LittleIsEnough,
+    "fang-krum": FangKrum,
+    "fang-multi-krum": FangMultiKrum,
+    "fang-trimmed-mean": FangTrimmedMean,
+    "fang-median": FangTrimmedMean,  # [thesis, Section 5.6.2] one attack for both rules
+    "sign-flip": SignFlip,
+    "gaussian": Gaussian,
+    "scaled": Scaled,
+    "min-max": MinMax,
+    "min-sum": MinSum,
+    "tailored": Tailored,
+    "at-bound": AtBound,
+}
 
 
 def register_attack(name: str, attack: AttackMaker) -> None:
@@ -33,9 +60,22 @@ class FunctionAttack:
         return self.function(view, key=key)
 
 
+def stage_of(name: str) -> Stage:
+    """What an attack replaces."""
+    return getattr(ATTACKS[name], "stage", Stage.updates)
+
+
+def find_poison(name: str | None, **settings: object) -> str | None:
+    """The user as which malicious clients click; None: they click as everybody does."""
+    if name is None or stage_of(name) is not Stage.clicks:
+        return None
+    poison: str = make_method(ATTACKS, name, settings).poison
+    return poison
+
+
 def find_attack(name: str | None, **settings: object) -> Attack | None:
-    """The attack of this name with these settings; None: everybody is honest."""
-    if name is None:
+    """The attack of this name on updates, with these settings; None: everybody sends what it learnt."""
+    if name is None or stage_of(name) is not Stage.updates:
         return None
     made = make_method(ATTACKS, name, settings)
     return made if hasattr(made, "knowledge") else FunctionAttack(made)
@@ -51,11 +91,13 @@ class Target:
     try_rule: Callable[[Array, Array], Array] | None = None  # (updates [n, n_params], who [n]) -> the server's update
 
 
-def attack_updates(attack: Attack, updates: Array, is_malicious: Array, target: Target) -> Array:
+def attack_updates(attack: Attack | Timed, updates: Array, is_malicious: Array, target: Target) -> Array:
     """[n_clients, n_params] as the server receives them; honest rows, and all where nobody lies, bit by bit as sent."""
-    if not is_malicious.any():
+    awake = wake(attack, target.round)
+    if awake is None or not is_malicious.any():
         return updates
-    knows_own, knows_all = attack.knowledge != Knowledge.nothing, attack.knowledge == Knowledge.everybody
+    knowledge = Knowledge(awake.knowledge)
+    knows_own, knows_all = knowledge is not Knowledge.nothing, knowledge is Knowledge.everybody
     who = np.argsort(~is_malicious, kind="stable")  # malicious clients first
 
     def try_rule(sent: Array) -> Array:
@@ -71,7 +113,7 @@ def attack_updates(attack: Attack, updates: Array, is_malicious: Array, target: 
         others=updates[~is_malicious] if knows_all else None,
         try_rule=None if target.try_rule is None else try_rule,
     )
-    forged = np.asarray(attack(view, key=target.key))
+    forged = np.asarray(awake(view, key=target.key))
     if forged.shape != (view.n_malicious, updates.shape[1]):
         raise ValueError(
             f"the attack sends {forged.shape} numbers, must be {view.n_malicious} updates of {updates.shape[1]}."
@@ -81,7 +123,9 @@ def attack_updates(attack: Attack, updates: Array, is_malicious: Array, target: 
     return received
 
 
-def forge_messages(attack: Attack, messages: Sequence[Weighted], is_malicious: Array, target: Target) -> list[Weighted]:
+def forge_messages(
+    attack: Attack | Timed, messages: Sequence[Weighted], is_malicious: Array, target: Target
+) -> list[Weighted]:
     """The messages as the server receives them; honest ones stay the very objects that `privacy/` made."""
     if not is_malicious.any():
         return list(messages)

@@ -116,7 +116,7 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
     if method.rule is not None:
         state, means, heard, evidence = apply_rules(method, state, received)
     else:
-        if method.attack is not None:
+        if method.has_liars:
             received, evidence = add_forged(method, state, received)
         heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
         means = AVERAGES[method.summation.name](method, received)
@@ -136,7 +136,7 @@ def apply_rules(
     heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
     for cell in np.flatnonzero(heard).tolist():
         gathered = forge_updates(method, state, received, cell)
-        found[cell] = count_refused(gathered.updates, is_attacked=method.attack is not None)
+        found[cell] = count_refused(gathered.updates, is_attacked=method.has_liars)
         combined = combine_gathered(method.rule, gathered)
         if combined is None:
             heard[cell] = False
@@ -158,7 +158,7 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
     answered = cohort.weights > 0
     who = (cohort.weights[answered], cohort.ids[answered])
     gathered = Gathered(received.collected[cell], *who, params, round, part_of(state, rule_of(cell)))
-    if method.attack is None:
+    if method.attack is None or not method.has_liars:
         return gathered
     key, trial = stream(received.keys[cell], Purpose.ATTACK, round), rule_on_trial(method.rule, gathered)
     target = Target(params, round, key, trial)

@@ -89,7 +89,7 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         remedy=method.remedy,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,
-        attack=method.attack,
+        attack=method.attack if method.has_liars else None,
         n_malicious=method.n_malicious,
         rule=method.rule,
         server_step=ServerStep() if is_central else method.server_step,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.timed import Timed
 from hushrank.clicks.table import TableUser
 from hushrank.federation.cohort import Population
 from hushrank.federation.evolution import Evolution
@@ -42,7 +43,7 @@ class Method:
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
-    attack: Attack | None = None  # what malicious clients send instead; None: everybody is honest
+    attack: Attack | Timed | None = None  # what malicious clients send instead; None: everybody is honest
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
@@ -73,9 +74,14 @@ class Method:
         return self.summation.format
 
     @property
+    def has_liars(self) -> bool:
+        """Whether some clients send something else than what they learnt."""
+        return self.attack is not None and self.n_malicious > 0
+
+    @property
     def is_gathered(self) -> bool:
-        """Whether the server needs all updates of a round at once."""
-        return self.rule is not None or self.attack is not None
+        """Whether all updates of a round are needed at once."""
+        return self.rule is not None or self.has_liars
 
     @property
     def n_personal(self) -> int:
@@ -196,7 +202,7 @@ def why_not_fast(setting: Setting) -> str | None:
         return "a click log"
     if method.learner != PDGD and method.learner.pull is None:
         return f"learner={method.learner.name}"
-    if method.attack is not None and method.protection.n_makers:
+    if method.has_liars and method.protection.n_makers:
         return "attack with noise in every upload"  # which the attack would see, and which they draw for the sum alone
     if method.exchange.name not in FUSED:
         return f"messages={method.exchange.name}"

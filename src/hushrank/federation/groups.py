@@ -21,6 +21,29 @@ class Group:
     vali: QuerySet | None = None
 
 
+def corrupt_people(
+    population: Population, groups: Sequence[Sequence[Group]], *, n_malicious: int, user: User
+) -> tuple[Population, tuple[tuple[Group, ...], ...]]:
+    """The clients with the lowest ids click as this user does, else as before; groups: of each place."""
+    of_client = [population.groups[client % len(population.groups)] for client in range(population.n_clients)]
+    together = [(group, client < n_malicious) for client, group in enumerate(of_client)]
+    different = list(dict.fromkeys(together))
+    numbers = {each: number for number, each in enumerate(different)}
+    corrupted = tuple(
+        tuple(_corrupt(place[group], user) if lies else _name_honest(place[group]) for group, lies in different)
+        for place in groups
+    )
+    return replace(population, groups=tuple(numbers[each] for each in together)), corrupted
+
+
+def _corrupt(group: Group, user: User) -> Group:
+    return replace(group, user=user, name="malicious" if group.name == "all" else f"{group.name}+malicious")
+
+
+def _name_honest(group: Group) -> Group:
+    return replace(group, name="honest") if group.name == "all" else group
+
+
 def divide_population(population: Population, groups: Sequence[Group], of_client: Sequence[int]) -> Population:
     """The population with client c in group of_client[c % len(of_client)], searching as often as its group does."""
     if not of_client or set(of_client) != set(range(len(groups))):

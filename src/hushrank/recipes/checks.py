@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hushrank.aggregation.compatibility import (
     Attendance,
     Combination,
+    Conduct,
     Learner,
     Privacy,
     Topology,
@@ -15,22 +16,30 @@ from hushrank.aggregation.compatibility import (
 from hushrank.aggregation.named import STREAMED, CheckedRule, find_rule
 from hushrank.aggregation.tolerance import check_assumed, check_defined, share_of_cohort
 from hushrank.attacks.keys import check_malicious
+from hushrank.attacks.named import find_poison, stage_of
+from hushrank.attacks.stage import Stage
 from hushrank.clicks.keys import check_users
+from hushrank.clicks.named import USERS
 from hushrank.federation.keys import check_no_evolution, evolution_of
-from hushrank.keys import keys_of
+from hushrank.keys import hint_names, keys_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.named import MODES
 from hushrank.privacy.none import OpenUpdates
 from hushrank.rankers.named import named_ranker
 from hushrank.recipes.options import options_for
-from hushrank.recipes.population import check_partition, clients_of
+from hushrank.recipes.population import check_partition, clients_of, partition_of
 from hushrank.remedies.named import NONE, find_remedy
 from hushrank.remedies.remedy import Remedy
 
 if TYPE_CHECKING:
     from hushrank.recipes.recipe import Recipe
 
+MISCONDUCT = {
+    Stage.updates: Conduct.lying,
+    Stage.clicks: Conduct.misclicking,
+    Stage.rewards: Conduct.misreporting,
+}
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
 
 
@@ -43,9 +52,10 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
         check_offline(recipe, default)
     check_partition(recipe)
     population = clients_of(recipe)
-    check_malicious(recipe, n_clients=recipe.n_clients)
     check_central(recipe, population.interactions)
     check_compatible(combination_of(recipe))
+    check_malicious(recipe, n_clients=recipe.n_clients)
+    check_poison(recipe)
     check_rule(recipe)
     if recipe.remedy != NONE:
         check_remedy(recipe)
@@ -71,7 +81,24 @@ def combination_of(recipe: Recipe) -> Combination:
         topology=Topology.secure_sum if recipe.secure_sum else Topology.direct,
         attendance=Attendance.some if is_partial else Attendance.everybody,
         attack=recipe.attack,
+        misconduct=MISCONDUCT[Stage.updates if recipe.attack is None else stage_of(recipe.attack)],
     )
+
+
+def check_poison(recipe: Recipe) -> None:
+    """Malicious clients click as somebody whom there is, all the time."""
+    poison = find_poison(recipe.attack, **options_for(recipe, "attack"))
+    if poison is None:
+        return
+    if poison not in USERS and poison not in (recipe.click_tables or {}):
+        raise ValueError(f"poison is {poison!r}; {hint_names(poison, [*(recipe.click_tables or {}), *USERS])}")
+    if (recipe.attack_from, recipe.attack_every) != (1, 1):
+        raise ValueError(f"attack={recipe.attack} goes on all the time: leave attack_from and attack_every out.")
+    if recipe.control and partition_of(recipe).is_redrawn:
+        raise ValueError(
+            f"attack={recipe.attack} lets the same clients click otherwise all the time, but the control of "
+            f"partition={recipe.partition} draws anew in every round how each clicks: leave control out, or attack."
+        )
 
 
 def learner_of(recipe: Recipe) -> Learner:

@@ -10,15 +10,19 @@ import numpy as np
 
 from hushrank.aggregation.compatibility import Privacy
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
-from hushrank.attacks.named import find_attack
+from hushrank.attacks.named import ATTACKS, find_attack, find_poison
+from hushrank.attacks.timed import Timed, time_attack
 from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
 from hushrank.data.clicklog import read_click_log
 from hushrank.data.load import load_dataset
 from hushrank.engine.setting import Method, Setting
+from hushrank.federation.groups import Group, corrupt_people
 from hushrank.federation.replay import Replay
+from hushrank.keys import method_keys
 from hushrank.learners.named import find_learner
-from hushrank.partitions.mixture import divide_clients
+from hushrank.partitions.mixture import Divided, divide_clients
+from hushrank.privacy.none import choose_norm
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import describe_ranker, named_ranker, read_ranker
@@ -30,7 +34,7 @@ from hushrank.recipes.recipe import Recipe, check_recipe
 from hushrank.recipes.sharing import share_data
 from hushrank.remedies.named import find_remedy
 from hushrank.remedies.remedy import Remedy
-from hushrank.types import Array, Dataset, User
+from hushrank.types import Array, Attack, Dataset, User
 
 _EVALUATIONS = 20  # Why: a curve of twenty points shows its shape; more only costs time
 
@@ -52,6 +56,7 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         check_recipe(recipe)
     method = resolve_method(recipe, n_features=dataset.n_features, top_grade=dataset.n_grades - 1)
     divided = divide_clients(partition_of(recipe), dataset, method.population, repeats=recipe.repeats)
+    divided = corrupt_clicks(recipe, dataset, divided)
     if start is not None:
         first: tuple[float, ...] | None = read_start(start, method)
     else:
@@ -69,6 +74,16 @@ def resolve(recipe: Recipe, *, tell: Callable[[str], None] | None = None, start:
         groups=divided.groups,
     )
     return share_data(setting)
+
+
+def corrupt_clicks(recipe: Recipe, dataset: Dataset, divided: Divided) -> Divided:
+    """Malicious clients in groups of their own, if they click otherwise."""
+    poison = find_poison(recipe.attack, **options_for(recipe, "attack"))
+    if poison is None or not recipe.n_malicious:
+        return divided
+    user = named_user(poison, n_grades=dataset.n_grades, own_tables=recipe.click_tables)
+    groups = divided.groups or tuple((Group("all", fold.train),) for fold in dataset.folds)
+    return Divided(*corrupt_people(divided.population, groups, n_malicious=recipe.n_malicious, user=user))
 
 
 def resolve_users(recipe: Recipe, *, n_grades: int) -> tuple[tuple[str, User], ...]:
@@ -113,11 +128,20 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         learning_rate=recipe.learning_rate,
         exchange=exchange,
         summation=summation,
-        attack=find_attack(recipe.attack, **options_for(recipe, "attack")),
+        attack=attack_of(recipe),
         n_malicious=recipe.n_malicious,
         rule=rule_of(recipe),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
+
+
+def attack_of(recipe: Recipe) -> Attack | Timed | None:
+    """What malicious clients send. Where nothing says how long that may be, they go by what a live server accepts."""
+    options = options_for(recipe, "attack")
+    if "bound" in method_keys(ATTACKS, recipe.attack) and "bound" not in options:
+        most = max(clients_of(recipe).interactions)
+        options["bound"] = recipe.update_norm or choose_norm(learning_rate=recipe.learning_rate, interactions=most)
+    return time_attack(find_attack(recipe.attack, **options), first=recipe.attack_from, every=recipe.attack_every)
 
 
 def remedy_of(recipe: Recipe) -> Remedy:

@@ -1,0 +1,80 @@
+"""Attacks of one line: the sign, the length, noise; and when they happen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from liars import KEY, honest_updates, send, tiny_federation
+
+from hushrank.attacks.named import Target, attack_updates, find_attack
+from hushrank.attacks.timed import Timed, time_attack
+from hushrank.engine.simulate import Options, simulate
+from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
+from hushrank.recipes.resolve import attack_of
+from hushrank.types import Array
+
+
+def lengths(updates: Array) -> Array:
+    return np.asarray(np.linalg.norm(updates, axis=-1))
+
+
+def test_signs_and_lengths_by_hand() -> None:
+    updates = np.array([[1.0, -2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert send("sign-flip", updates, 1).tolist() == [[-1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    assert send("sign-flip", updates, 1, scale=3.0)[0].tolist() == [-3.0, 6.0]
+    assert send("scaled", updates, 1)[0].tolist() == [10.0, -20.0]
+
+
+def test_noise_is_as_long_as_what_the_liars_learnt() -> None:
+    updates = honest_updates(0, n=10, p=4000)
+    sent = send("gaussian", updates, 4, scale=2.0)[:4]
+    np.testing.assert_allclose(lengths(sent), 2 * lengths(updates[:4]).mean(), rtol=0.05)  # 4 / sqrt(2 * 4000)
+    assert np.abs(np.corrcoef(np.concatenate([sent, updates]))[:4, 4:]).max() < 0.08  # 5 / sqrt(4000)
+
+
+@pytest.mark.parametrize("knowledge", ["partial", "full"])
+def test_at_the_bound_all_send_the_known_mean_backwards(knowledge: str) -> None:
+    updates = honest_updates(1)
+    sent = send("at-bound", updates, 3, bound=2.5, knowledge=knowledge)[:3]
+    mean = (updates if knowledge == "full" else updates[:3]).mean(axis=0)
+    np.testing.assert_allclose(lengths(sent), 2.5, rtol=1e-6)
+    np.testing.assert_allclose(sent @ mean / (2.5 * lengths(mean)), -1.0, rtol=1e-6)
+
+
+def recipe_of(**changes: object) -> Recipe:
+    return change_recipe(NAMED["fpdgd"], {"n_clients": 10, "interactions": 5, "n_malicious": 2, **changes})
+
+
+def test_the_bound_is_that_of_a_live_server_unless_said() -> None:
+    bounds = [
+        attack_of(recipe_of(attack="at-bound", **changes)).bound  # type: ignore[union-attr]
+        for changes in ({}, {"update_norm": 0.5}, {"update_norm": 0.5, "bound": 3})
+    ]
+    assert bounds == [2.5 * 0.1 * 5, 0.5, 3.0]
+
+
+def test_sleepers_lie_from_their_round_on_and_every_so_often() -> None:
+    attack = attack_of(recipe_of(attack="sign-flip", attack_from=4, attack_every=3))
+    assert isinstance(attack, Timed)
+    updates, liars = honest_updates(0), np.arange(10) < 2
+    lied = [
+        round
+        for round in range(1, 12)
+        if attack_updates(attack, updates, liars, Target(updates[0], round, KEY)) is not updates
+    ]
+    assert lied == [4, 7, 10]
+
+
+@pytest.mark.parametrize("engine", ["plain", "numba", "xla"])
+def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None:
+    asleep = time_attack(find_attack("sign-flip"), first=99, every=1)
+    honest, lied_to = [
+        simulate(tiny_federation(**liars), Options(engine=engine))[0][0].params
+        for liars in ({}, {"attack": asleep, "n_malicious": 3})
+    ]
+    np.testing.assert_allclose(honest, lied_to, atol=1e-6)  # added up in another order
+
+
+def test_clicks_have_no_times() -> None:
+    with pytest.raises(ValueError, match="goes on all the time: leave attack_from and attack_every out"):
+        recipe_of(attack="poisoned-clicks", attack_from=5)
