@@ -2,10 +2,11 @@
 
     python -m benchmarks.live_poison --data DIR/MQ2008 > docs/benchmarks/live_poison.json
 
-A real server process on loopback, one process with twenty pretend people, and one process whose client lies: its person
-clicks on what is not relevant, and what it learns from that is made as long as the server takes. Fifty rounds for each
-rule, and the same without the poisoner. Quality is test nDCG@10 of the last ranker; `status` is what the operator sees
-then. Everything is seeded, so that all federations of a fold differ in the rule and in the poisoner alone.
+A real server process on loopback, one process with twenty pretend people, and one process whose client lies: it sends
+the opposite of all that it has learnt so far, or what it has learnt from clicks on what is not relevant, each time as
+long as the server takes. Fifty rounds for each rule, and the same without the poisoner. Quality is test nDCG@10 of the
+last ranker; `status` is what the operator sees then. Everything is seeded, so that all federations of a fold differ in
+the rule and in the poisoner alone.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ HUSHRANK = [sys.executable, "-m", "hushrank"]
 N_HONEST = 20
 LIES = {  # {name: words of the poisoner's client}
     "none": None,
-    "poisoned clicks, at the bound": ("--clicks", "poison", "--at-bound"),
-    "sign flip, at the bound": ("--attack", "sign-flip", "--at-bound"),
+    "sign-flip": ("--attack", "sign-flip", "--at-bound", "--steady"),
+    "poisoned-clicks": ("--attack", "poisoned-clicks", "--at-bound", "--steady"),
 }
 ASSUMING = ("krum", "multi-krum", "trimmed-mean", "bulyan")  # rules that are told how many clients lie: one
 
@@ -45,12 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--clicks", default="navigational", help="how honest people click")
     parser.add_argument("--rules", nargs="+", default=["mean", "median", "multi-krum", "watchful"])
     parser.add_argument("--folds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--lies", nargs="+", default=list(LIES), choices=list(LIES))
     parser.add_argument("--rounds", type=int, default=50)
     chosen = parser.parse_args(arguments)
     rows = []
     for fold in load_dataset(chosen.data, folds=chosen.folds).folds:
         for rule in chosen.rules:
-            for lie in LIES:
+            for lie in chosen.lies:
                 row = {"fold": fold.number, "rule": rule, "lie": lie, **run(chosen, fold, rule, lie)}
                 print(f"{row['fold']} {rule}, {lie}: {row['ndcg']:.4f} in {row['seconds']:.0f} s", file=sys.stderr)
                 rows.append(row)

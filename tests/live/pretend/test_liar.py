@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,13 @@ def learn_as(lie: Lie | None, **agreed: Any) -> Learning:
     return learning if lie is None else lie_with(learning, lie, key=key_of(learning.agreement), id=7)
 
 
-def send(learning: Learning, path: Path) -> Array:
+def send(learning: Learning, path: Path, *, round: int = 1) -> Array:
     """[n_params] what the client of the same searches sends in the same round; a server takes it."""
+    ranker = replace(RANKER, round=round)
     person = Person(7, tiny_dataset().folds[0].train, named_user("perfect", n_grades=3), key_of(learning.agreement))
     with Interactions(path) as store:
-        search_enough(person, learning, store, RANKER)
-        draft = learning.draft(store, RANKER, is_last_call=False)
+        search_enough(person, learning, store, ranker)
+        draft = learning.draft(store, ranker, is_last_call=False)
         assert draft is not None
         body = learning.seal(draft, key=person.key).body
     limits_of(learning.agreement, max_norm=100.0).check(body)
@@ -57,6 +59,22 @@ def test_what_was_learnt_can_be_made_as_long_without_an_attack(tmp_path: Path) -
     honest = send(learn_as(None, update_norm=0.5), tmp_path / "honest.sqlite")
     longer = send(learn_as(find_lie(None, {}, at_bound=True), update_norm=0.5), tmp_path / "longer.sqlite")
     assert longer == pytest.approx(0.5 * honest / np.linalg.norm(honest), rel=1e-4)
+
+
+def test_a_steady_liar_points_where_all_its_updates_did_together(tmp_path: Path) -> None:
+    """Two rounds, each with searches of its own: -5 u / |u|, then -5 (u + v) / |u + v|."""
+    agreed = {"update_norm": 5.0}
+    u, v = (send(learn_as(None, **agreed), tmp_path / f"{i}.sqlite", round=i).astype(float) for i in (1, 2))
+    steady = learn_as(find_lie("sign-flip", {}, at_bound=True, is_steady=True), **agreed)
+    first, second = (send(steady, tmp_path / f"steady-{i}.sqlite", round=i) for i in (1, 2))
+    assert first == pytest.approx(-5 * u / np.linalg.norm(u), rel=1e-4)
+    assert second == pytest.approx(-5 * (u + v) / np.linalg.norm(u + v), rel=1e-3, abs=1e-6)
+
+
+def test_poisoned_clicks_are_another_person_and_no_other_client() -> None:
+    lie = find_lie("poisoned-clicks", {})
+    assert lie.poison == "poison" and not lie.forges
+    assert find_lie("poisoned-clicks", {"poison": "navigational"}, at_bound=True).forges
 
 
 def test_a_liar_alone_sees_the_ranker_and_what_it_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +100,10 @@ def test_a_liar_alone_sees_the_ranker_and_what_it_learnt(tmp_path: Path, monkeyp
 def test_what_one_client_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="no attack is called 'sign-flop'; did you mean 'sign-flip'"):
         find_lie("sign-flop", {})
-    with pytest.raises(ValueError, match="sign-flip has no setting 'factor'"):
-        find_lie("sign-flip", {"factor": 3})
+    with pytest.raises(ValueError, match="scaled has no setting 'factor'"):
+        find_lie("scaled", {"factor": 3})
+    with pytest.raises(ValueError, match="attack=at-bound is made from what all others send"):
+        find_lie("at-bound", {"knowledge": "full"})
     monkeypatch.setitem(ATTACKS, "all", FunctionAttack(np.zeros, Knowledge.everybody))
     with pytest.raises(ValueError, match="attack=all is made from what all others send"):
         find_lie("all", {})
@@ -93,7 +113,9 @@ def test_what_one_client_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -
         learn_as(find_lie("sign-flip", {}, at_bound=True))
 
 
-@pytest.mark.parametrize("words", [["--attack", "sign-flip"], ["--at-bound"], ["--simulate", "tiny", "--set", "a=1"]])
+@pytest.mark.parametrize(
+    "words", [["--attack", "sign-flip"], ["--at-bound"], ["--steady"], ["--simulate", "tiny", "--set", "a=1"]]
+)
 def test_only_pretend_people_lie(words: list[str], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", "--home", str(tmp_path / "h"), *words])
     assert isinstance(done.exception, ValueError) and "--attack" in str(done.exception)

@@ -46,7 +46,7 @@ class Pretence:
     ca: Path | None = None
     rounds: int | None = None  # answers of each; None: until the federation is finished
     rebuilds_ledger: bool = False  # in the place of those that were lost, before anything is answered
-    lie: Lie | None = None  # what all of them send instead of what they learnt; None: they are honest
+    lie: Lie = Lie()  # noqa: RUF009 - frozen: what all of them send instead of what they learnt; they are honest
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def make_member(
     learning = make_learning(agreement)
     check_features(pretence.fold, agreement)
     person = Person(id, pretence.fold.train, pretence.user, key_of_people(pretence, agreement))
-    if pretence.lie is not None:
+    if pretence.lie.forges:
         learning = lie_with(learning, pretence.lie, key=person.key, id=id)
     membership = store.membership()
     assert membership is not None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.aggregation.compatibility import Combination, Learner, check_compatible
-from hushrank.attacks.named import ATTACKS, find_attack
+from hushrank.attacks.named import ATTACKS, find_attack, find_poison
 from hushrank.keys import Settings, hint_names, read_settings
 from hushrank.live.device.learning import Draft, GradientLearning, Learning
 from hushrank.live.device.store import Interactions, KeptRanker
@@ -25,9 +25,16 @@ from hushrank.types import Array, Attack, AttackView, DenseUpdate, Knowledge
 class Lie:
     """What the clients of a crowd do instead of sending what they learnt."""
 
-    name: str | None  # of the attack
-    attack: Attack | None  # None: what was learnt, perhaps from clicks that mislead
-    at_bound: bool = False  # whether it is made as long as the agreement allows
+    name: str | None = None  # of the attack
+    attack: Attack | None = None  # on updates; None: what was learnt, perhaps from clicks that mislead
+    poison: str | None = None  # the user as which their people click; None: as they would
+    at_bound: bool = False  # whether an update is made as long as the agreement allows
+    is_steady: bool = False  # whether it points where all that a client has made so far did together
+
+    @property
+    def forges(self) -> bool:
+        """Whether anything but what was learnt is sent. Clicks that mislead need no such client."""
+        return self.attack is not None or self.at_bound or self.is_steady
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +44,16 @@ class LyingLearning(GradientLearning):
     lie: Lie
     key: Array  # of all draws
     id: int  # in the simulator's streams
+    made: dict[int, Array]  # {round: [n_params] what was made up in it} of a steady liar
 
     def draft(self, store: Interactions, ranker: KeptRanker, *, is_last_call: bool) -> Draft | None:
         honest = GradientLearning.draft(self, store, ranker, is_last_call=is_last_call)  # Why no super: slots
         if honest is None or not isinstance(honest.raw, DenseUpdate):
             return honest
         forged = self.forge(ranker, honest.raw.delta)
+        if self.lie.is_steady:
+            self.made[ranker.round] = forged
+            forged = np.sum(list(self.made.values()), axis=0)
         length = float(np.linalg.norm(forged))
         if self.lie.at_bound and length > 0:
             forged = forged * (bound_of(self) / length)
@@ -58,7 +69,7 @@ class LyingLearning(GradientLearning):
             round=ranker.round,
             n_clients=self.agreement.n_clients or 1,
             n_malicious=1,
-            own=None if attack.knowledge == Knowledge.nothing else learnt[None],
+            own=None if Knowledge(attack.knowledge) is Knowledge.nothing else learnt[None],
             others=None,
         )
         (forged,) = np.asarray(attack(view, key=stream(self.key, Purpose.ATTACK, ranker.round, self.id)))
@@ -73,28 +84,29 @@ def bound_of(learning: GradientLearning) -> float:
     return bound.most
 
 
-def find_lie(name: str | None, settings: Settings, *, at_bound: bool = False) -> Lie:
+def find_lie(name: str | None, settings: Settings, *, at_bound: bool = False, is_steady: bool = False) -> Lie:
     """An attack that one client can make alone."""
     if name is None:
-        return Lie(None, None, at_bound)
+        return Lie(at_bound=at_bound, is_steady=is_steady)
     if name not in ATTACKS:
         raise ValueError(f"no attack is called {name!r}; {hint_names(name, ATTACKS)}")
-    attack = find_attack(name, **read_settings(ATTACKS, name, settings))
-    if attack is not None and attack.knowledge == Knowledge.everybody:
+    read = read_settings(ATTACKS, name, settings)
+    attack = find_attack(name, **read)
+    if attack is not None and Knowledge(attack.knowledge) is Knowledge.everybody:
         raise ValueError(
             f"attack={name} is made from what all others send, and a client alone on its device knows only its own: "
             "simulate it with hushrank run."
         )
-    return Lie(name, attack, at_bound)
+    return Lie(name, attack, find_poison(name, **read), at_bound, is_steady)
 
 
 def lie_with(learning: Learning, lie: Lie, *, key: Array, id: int) -> LyingLearning:
     """What an honest client would do, up to what it sends."""
     learner = Learner.rewards if learning.agreement.is_evolution else Learner.updates
-    check_compatible(Combination(learner, attack=lie.name or "--at-bound"))
+    check_compatible(Combination(learner, attack=lie.name or "--at-bound or --steady"))
     assert isinstance(learning, GradientLearning)
     made = (learning.agreement, learning.ranker, learning.exchange, learning.body, learning.price)
-    lying = LyingLearning(*made, lie, key, id)
+    lying = LyingLearning(*made, lie, key, id, {})
     if lie.at_bound:
         bound_of(lying)
     return lying
