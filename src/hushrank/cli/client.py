@@ -180,9 +180,11 @@ def sent(home: Home = HOME, json_: AsJson = False) -> None:
 
 
 def _greet(agreement: Agreement) -> None:
+    from hushrank.aggregation.named import STREAMED
     from hushrank.live.wire.terms import guarantee_of
 
-    _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}")
+    rule = "" if agreement.aggregation == STREAMED else f", aggregation={agreement.aggregation}"
+    _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}{rule}")
     _tell(f"what protects you: {guarantee_of(agreement)}")
 
 

@@ -13,18 +13,24 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 import suspicious_rule
+from asking_people import dense, enrol_people
 from in_process import Live, enrol, play
+from live_processes import create_federation, run, serving
 from suspicious_rule import NAME, Suspicious
+from typer.testing import CliRunner
 
 from hushrank.aggregation.named import RULES
+from hushrank.cli.server import app
 from hushrank.live.server import store
 from hushrank.live.server.counters import Counters, as_text
+from hushrank.live.server.creation import read_keys
 from hushrank.live.server.events import describe_clients, describe_round, describe_status
 from hushrank.live.server.evidence import Evidence, Trust, keep_evidence, read_evidence, read_trust
 from hushrank.live.server.new_ranker import first_ranker
 from hushrank.live.server.rounds import RoundState
 from hushrank.live.server.schema import EVIDENCE
 from hushrank.live.server.status import read_clients, read_status
+from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import Agreement, make_agreement
 from hushrank.types import Combined
 
@@ -236,3 +242,61 @@ def test_the_commands_tell_it(tmp_path: Path) -> None:
     assert "distrusted  since round 2: client 3, trust 0.00" in said[0]
     assert said[1].splitlines()[0] == "client  accepted  refused  last round  trust  distrusted since"
     assert json.loads(said[2])["clients"][2]["distrusted_since"] == 2
+
+
+def test_a_real_server_survives_lies_and_names_the_liar(tmp_path: Path) -> None:
+    """Multi-Krum leaves out one of five; no number of it reaches the rule that is none."""
+    create_federation(tmp_path / "f", "--features", 3, min_clients=5, aggregation="multi-krum", assumed_malicious=1)
+    with serving(tmp_path / "f") as server:
+        people = enrol_people(server.url, tmp_path / "f", 5)
+        for round in (1, 2):
+            assert people[0].poll(after=round - 1)["round"] == round
+            assert people[4].answer(round, dense(np.nan, 0, 0)).reason == "not-finite"
+            assert people[4].answer(round, dense(0, np.inf, 0)).reason == "not-finite"
+            bodies = [dense(0.3, 0.01 * i, 0) for i in range(4)]
+            for person, body in zip(people, [*bodies, dense(-1, 0, 0)], strict=True):
+                assert person.answer(round, body).status == 200
+        people[0].poll(after=2)
+        token = read_keys(tmp_path / "f").operator_token
+        metrics = people[0].ask("GET", protocol.METRICS, Authorization=f"Bearer {token}").content.decode()
+        assert server.export().tolist() == pytest.approx([0.6, 0.03, 0])
+    assert "hushrank_clients_distrusted 1\n" in metrics
+    status = json.loads(run("server", "status", tmp_path / "f", "--json"))
+    assert status["refused"] == {"not-finite": 4} and status["rounds_closed"] == 2
+    assert [(each["client"], each["low_since"]) for each in status["distrusted"]] == [(5, 1)]
+    assert "since round 1: client 5, trust 0.00 (2 updates in a row)" in run("server", "status", tmp_path / "f")
+    log = (tmp_path / "server.log").read_text(encoding="utf-8")
+    assert "; 1 distrusted" in log and "client 5" not in log
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"aggregation": "krum"}, "aggregation=krum needs assumed_malicious"),
+        ({"aggregation": "median", "assumed_malicious": 1}, "aggregation=median does not ask how many clients lie"),
+        ({"aggregation": "krum", "assumed_malicious": 2, "quorum": 4}, "needs 5 answers: aggregation=krum is not def"),
+        ({"aggregation": "krum", "assumed_malicious": 2, "cohort": 4}, "krum is not defined for 4 clients"),
+    ],
+)
+def test_a_federation_whose_rule_could_not_work_is_not_made(chosen: dict[str, Any], why: str, tmp_path: Path) -> None:
+    words = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "f"), *words])
+    assert isinstance(done.exception, ValueError) and why in str(done.exception)
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_round_with_too_few_answers_for_its_rule_is_abandoned(tmp_path: Path) -> None:
+    """Krum that reckons with two liars needs five; the quorum follows, also where the operator names none."""
+
+    async def story(live: Live) -> None:
+        clients = await live.enrol(5)
+        assert live.c.rules.quorum == live.c.rules.fewest == 5
+        for client in clients[:4]:
+            await live.answer(client, 0.1, 0, 0)
+        await live.settle()
+        assert live.c.rounds.is_open
+        await live.move(61)
+        assert ("round-abandoned", 1) in [(event, facts.get("round")) for event, facts in live.said]
+
+    agreement = make_agreement("library", n_features=3, aggregation="krum", assumed_malicious=2)
+    play(tmp_path / "f", story, agreement=agreement)
