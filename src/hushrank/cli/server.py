@@ -107,7 +107,13 @@ def init(
 ) -> None:
     """Create a federation: write its configuration, keys, first tokens and store."""
     from hushrank.live.server.config import KEYS, make_config, read_config
-    from hushrank.live.server.creation import bound_influence, choose_host, create_federation, describe_listening
+    from hushrank.live.server.creation import (
+        bound_influence,
+        choose_host,
+        create_federation,
+        describe_listening,
+        describe_rule,
+    )
     from hushrank.live.wire.agreement import make_agreement
     from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.values import parse_assignments
@@ -131,6 +137,8 @@ def init(
         config = _ask_min_clients(directory, agreement, config, n_tokens=tokens, may_ask=not json_)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
     listening = describe_listening(read_config(directory))
+    if (advice := describe_rule(agreement, config)) is not None:
+        typer.echo(advice, err=True)
     if json_:
         said = {"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)}
         print_json({**said, "listens": listening})

@@ -285,6 +285,18 @@ def test_a_federation_whose_rule_could_not_work_is_not_made(chosen: dict[str, An
     assert not (tmp_path / "f").exists()
 
 
+@pytest.mark.parametrize(("quorum", "is_told"), [(None, True), (6, True), (7, False)])
+def test_who_makes_a_federation_hears_that_a_rule_is_proven_for_more_answers(
+    quorum: int | None, is_told: bool, tmp_path: Path
+) -> None:
+    """Krum with two liars: defined from 5 answers on, proven from 2 * 2 + 3 = 7."""
+    words = ["--set", "aggregation=krum", "--set", "assumed_malicious=2"]
+    words += [] if quorum is None else ["--set", f"quorum={quorum}"]
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "f"), *words])
+    assert done.exit_code == 0
+    assert (f"from 7 answers on, and a round may close with {quorum or 5}" in done.output) is is_told
+
+
 def test_a_round_with_too_few_answers_for_its_rule_is_abandoned(tmp_path: Path) -> None:
     """Krum that reckons with two liars needs five; the quorum follows, also where the operator names none."""
 
