@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,15 @@ class ForgedUpdate:
 
     delta: Array  # [n_params]
     weight: float  # in the weighted mean
+
+
+@dataclass(frozen=True, slots=True)
+class ForgedReward:
+    """What a malicious client of an evolution strategy sends in place of its seed and rewards."""
+
+    seed: int  # 32-bit word
+    rewards: tuple[float, ...]  # as many as an honest message has
+    weight: ClassVar[float] = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,12 @@ from tiny_settings import run_plainly
 
 from hushrank.attacks.named import ATTACKS, find_attack
 from hushrank.clicks.named import named_user
+from hushrank.engine.inputs import cell_key, initial_params
+from hushrank.engine.plain import make_federation
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
+from hushrank.federation.cohort import sample_cohort
 from hushrank.federation.groups import Group, corrupt_people
 
 FAST = ["numba", "xla"]
@@ -56,5 +59,18 @@ def test_poisoned_clicks_give_the_plain_rounds_ranker_on_every_engine(engine: st
     setting = poisoned(3)
     assert not setting.method.is_gathered  # what liars send need not be seen
     for user, result in enumerate(run(setting, engine)):
-        params, _ = run_plainly(setting, Cell(user, 0, 0), setting.rounds)
+        params, online = run_plainly(setting, Cell(user, 0, 0), setting.rounds)
         np.testing.assert_allclose(result.params, params, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(result.online, online, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["plain", *FAST])
+def test_what_poisoners_see_is_not_measured(engine: str) -> None:
+    setting, honest = poisoned(3), run(tiny_federation(), engine)[0]
+    result = run(setting, engine)[0]
+    assert set(result.shown) == set(honest.shown) and set(result.looks) == set(honest.looks)
+    federation = make_federation(setting, Cell(0, 0, 0))
+    cohort = sample_cohort(setting.method.population, cell_key(setting, Cell(0, 0, 0)), 1)
+    start, key = initial_params(setting, Cell(0, 0, 0)), cell_key(setting, Cell(0, 0, 0))
+    seen = [federation.study(federation, start, client, key=key, round=1)[1] for client in cohort]
+    assert result.online[0] == pytest.approx(np.mean(seen[3:]), abs=1e-6)

@@ -60,7 +60,7 @@ def test_with_nobody_malicious_there_are_no_groups() -> None:
 
 def test_evolution_strategies_have_such_people_too() -> None:
     federation = federation_of({"n_malicious": 2, "attack": "poisoned-clicks"}, "foltr-es")
-    assert [group.name for group in federation.groups] == ["malicious", "honest"]
+    assert [group.name for group in federation.groups] == ["all+malicious", "all"]
 
 
 def test_a_secure_sum_hides_such_liars() -> None:

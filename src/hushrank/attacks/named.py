@@ -9,12 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.attacks.at_bound import AtBound
+from hushrank.attacks.false_rewards import FalseRewards
 from hushrank.attacks.fang_krum import FangKrum, FangMultiKrum
 from hushrank.attacks.fang_trimmed_mean import FangTrimmedMean
 from hushrank.attacks.gaussian import Gaussian
 from hushrank.attacks.little_is_enough import LittleIsEnough
 from hushrank.attacks.min_max import MinMax, MinSum
 from hushrank.attacks.poisoned_clicks import PoisonedClicks
+from hushrank.attacks.promote import Promote
 from hushrank.attacks.scaled import Scaled
 from hushrank.attacks.sign_flip import SignFlip
 from hushrank.attacks.stage import Stage
@@ -41,6 +43,8 @@ ATTACKS: dict[str, AttackMaker] = {
     "min-sum": MinSum,
     "tailored": Tailored,
     "at-bound": AtBound,
+    "promote": Promote,
+    "false-rewards": FalseRewards,
 }
 
 
@@ -73,6 +77,14 @@ def find_poison(name: str | None, **settings: object) -> str | None:
     return poison
 
 
+def find_misreports(name: str | None, **settings: object) -> FalseRewards | None:
+    """The attack of this name on rewards, with these settings; None: everybody reports what it saw."""
+    if name is None or stage_of(name) is not Stage.rewards:
+        return None
+    made: FalseRewards = make_method(ATTACKS, name, settings)
+    return made
+
+
 def find_attack(name: str | None, **settings: object) -> Attack | None:
     """The attack of this name on updates, with these settings; None: everybody sends what it learnt."""
     if name is None or stage_of(name) is not Stage.updates:
@@ -91,7 +103,7 @@ class Target:
     try_rule: Callable[[Array, Array], Array] | None = None  # (updates [n, n_params], who [n]) -> the server's update
 
 
-def attack_updates(attack: Attack | Timed, updates: Array, is_malicious: Array, target: Target) -> Array:
+def attack_updates(attack: Attack | Timed[Attack], updates: Array, is_malicious: Array, target: Target) -> Array:
     """[n_clients, n_params] as the server receives them; honest rows, and all where nobody lies, bit by bit as sent."""
     awake = wake(attack, target.round)
     if awake is None or not is_malicious.any():
@@ -124,7 +136,7 @@ def attack_updates(attack: Attack | Timed, updates: Array, is_malicious: Array, 
 
 
 def forge_messages(
-    attack: Attack | Timed, messages: Sequence[Weighted], is_malicious: Array, target: Target
+    attack: Attack | Timed[Attack], messages: Sequence[Weighted], is_malicious: Array, target: Target
 ) -> list[Weighted]:
     """The messages as the server receives them; honest ones stay the very objects that `privacy/` made."""
     if not is_malicious.any():

@@ -9,16 +9,19 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hushrank.attacks.aim import measure_attack
+from hushrank.attacks.timed import Timed
 from hushrank.clicks.table import ClickTable
 from hushrank.engine.evaluate import Examiner, examine, examine_many, prepare_examiner
 from hushrank.engine.inputs import PARAMS, Advance, initial_state, person_table, table_of
 from hushrank.engine.plan import CHUNK, Cell, Plan
-from hushrank.engine.setting import Setting
+from hushrank.engine.record import stack_named
+from hushrank.engine.setting import Setting, attacks_of
 from hushrank.federation.cohort import find_groups
-from hushrank.federation.groups import Group
+from hushrank.federation.groups import Group, measured_groups
 from hushrank.federation.personal import own_rankers, personal_places
 from hushrank.federation.state import OWN_PARAMETERS
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, Attack, NamedArrays
 
 SPLITS = ("test", "vali")
 PREFIXES = {"test": "offline", "vali": "vali"}  # of the metrics' names
@@ -27,6 +30,7 @@ OWN = {"test": "personal/nDCG@10", "vali": "vali/personal/nDCG@10"}  # of each c
 OFFLINE, VALI = "offline/nDCG@10", "vali/nDCG@10"
 # {(fold, repeat, split, group): how to examine a ranker}; group None: everybody's queries, at repeat 0
 Examiners: TypeAlias = Mapping[tuple[int, int, str, int | None], Examiner]
+STANDARD = tuple(f"{prefix}/{metric}" for prefix in PREFIXES.values() for metric in METRICS)  # that every run has
 KnownQualities: TypeAlias = dict[tuple[int, int, ClickTable | None], tuple[float, float]]  # of a cell at one look
 
 
@@ -75,18 +79,25 @@ class SimulationBatch:
 
     def examine(self, state: NamedArrays) -> NamedArrays:
         """nDCG@k and expected MaxRR@k [C] by split: of everybody, and of the groups that differ."""
-        n_groups = self.setting.method.population.n_groups if self.setting.groups is not None else 0
+        groups = self.setting.groups_of(0, 0)
+        measured = measured_groups(groups) if self.setting.groups is not None else []
         found: dict[str, Array] = {}
         known: KnownQualities = {}
-        for group in (None, *range(n_groups)):
+        for group in (None, *measured):
             rows = {split: self._examine_split(state, split, group, known) for split in SPLITS}
-            suffix = "" if group is None else f"/{self.setting.groups_of(0, 0)[group].name}"
+            suffix = "" if group is None else f"/{groups[group].name}"
             for column, metric in enumerate(METRICS):
                 found |= {f"{PREFIXES[split]}/{metric}{suffix}": rows[split][:, column] for split in SPLITS}
-        if n_groups or self.setting.method.has_own_rankers:
+        if measured or self.setting.method.has_own_rankers:
             for split, name in OWN.items():
                 found[name] = np.array([self._examine_own(state, c, split) for c in range(len(self.plan.cells))])
-        return found
+        risen = [measure_attack(attack, state[PARAMS][c]) for c, attack in enumerate(self._attacks)]
+        return found | stack_named(risen)
+
+    @cached_property
+    def _attacks(self) -> tuple[Attack | Timed[Attack] | None, ...]:
+        """[C] which may have measures of their own."""
+        return attacks_of(self.setting, [cell.fold for cell in self.plan.cells])
 
     def _examine_own(self, state: NamedArrays, c: int, split: str) -> float:
         """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
@@ -96,7 +107,8 @@ class SimulationBatch:
         n_clients, total, n_measured = method.population.n_clients, 0.0, 0
         rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
         of_client = find_groups(method.population, np.arange(n_clients))
-        for group in range(method.population.n_groups):
+        groups = self.setting.groups_of(cell.fold, cell.repeat)
+        for group in (number for number, each in enumerate(groups) if each.is_honest):
             members = rankers if len(rankers) == 1 else rankers[of_client == group]
             unique, counts = np.unique(members, axis=0, return_counts=True)  # Why: many clients may have the same
             place = self.setting.place_of(cell.fold, cell.repeat)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushrank.attacks.named import Target, attack_updates
+from hushrank.attacks.timed import Timed
 from hushrank.engine.inputs import PARAMS
 from hushrank.engine.noise import mean_noise, noise_steps
 from hushrank.engine.plan import Plan
@@ -31,7 +32,7 @@ from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_
 from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.remedies.remedy import MeanMessage
 from hushrank.streams import Purpose, stream
-from hushrank.types import Array, Gathered, NamedArrays
+from hushrank.types import Array, Attack, Gathered, NamedArrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Received:
     collected: Sequence[Array]  # [C] a weighted sum, the words of a secure sum, or all updates that arrived
     cohorts: Sequence[CellCohort]  # [C]
     keys: Sequence[Array]  # [C]
+    attacks: Sequence[Attack | Timed[Attack] | None]  # [C]
     round: int
 
 
@@ -158,11 +160,12 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
     answered = cohort.weights > 0
     who = (cohort.weights[answered], cohort.ids[answered])
     gathered = Gathered(received.collected[cell], *who, params, round, part_of(state, rule_of(cell)))
-    if method.attack is None or not method.has_liars:
+    attack = received.attacks[cell]
+    if attack is None or not method.has_liars:
         return gathered
     key, trial = stream(received.keys[cell], Purpose.ATTACK, round), rule_on_trial(method.rule, gathered)
     target = Target(params, round, key, trial)
-    forged = attack_updates(method.attack, gathered.updates, gathered.ids < method.n_malicious, target)
+    forged = attack_updates(attack, gathered.updates, gathered.ids < method.n_malicious, target)
     return replace(gathered, updates=forged)
 
 

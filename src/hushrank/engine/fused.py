@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from hushrank.attacks.timed import Timed
 from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
 from hushrank.engine.kernel import kernel_for
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
-from hushrank.engine.setting import Method, Setting
+from hushrank.engine.setting import Method, Setting, attacks_of
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.personal import personal_places
@@ -29,7 +30,7 @@ from hushrank.privacy.clipping import clip_update, round_towards_zero
 from hushrank.privacy.protection import Clipping
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.remedies.remedy import Turn
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, Attack, NamedArrays
 
 _PARAMETERS = OWN_PARAMETERS.removeprefix(f"{PERSONAL}/")
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
@@ -69,6 +70,7 @@ class FusedBatch:
     collector: Collector
     fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
     keys: tuple[Array, ...]  # [C]
+    attacks: tuple[Attack | Timed[Attack] | None, ...]  # [C]
     everybody: CellCohort | None  # the clients of every cell and round; None: they are drawn
     rows: int  # clients of a block whose updates are held at once
     run: Callable[..., Iterable[Any]]  # map, or that of a pool of threads
@@ -80,6 +82,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     kernel = KERNELS[method.exchange.name](method)
     fixed = _fixed_arguments(setting, plan)
     keys = tuple(cell_key(setting, cell) for cell in plan.cells)
+    attacks = attacks_of(setting, [cell.fold for cell in plan.cells])
     is_fixed = method.population.is_complete and not method.population.regroup
     everybody = gather_cohort(method, keys[0], 1) if is_fixed else None
     rows = max(1, min(_BLOCK, _HELD_BYTES // (4 * method.n_sent)))
@@ -89,7 +92,8 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         with ThreadPoolExecutor(threads) as pool:
             run = pool.map if threads > 1 else map
-            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, keys, everybody, rows, run)
+            who = (keys, attacks, everybody)
+            batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, *who, rows, run)
             shown = []
             for round in range(first, first + n):
                 state, seen = run_fused_round(batch, state, round)
@@ -110,7 +114,7 @@ def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[
     method = batch.setting.method
     cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
     state, collected, qualities = learn_cells(batch, state, cohorts, round)
-    state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, round))
+    state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, batch.attacks, round))
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
 

@@ -37,7 +37,7 @@ from hushrank.engine.program import (
     without_amount,
 )
 from hushrank.engine.record import stack_named
-from hushrank.engine.setting import Method, Setting
+from hushrank.engine.setting import Method, Setting, attacks_of
 from hushrank.federation.state import OWN_PARAMETERS
 from hushrank.types import NamedArrays
 
@@ -50,6 +50,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
     example = (queries, cells, start, jax.device_put(np.int32(1), place))
     program = compile_program(gather_updates, learnt_alike(method), plan.shape, example, place)
     keys = [cell_key(setting, cell) for cell in plan.cells]
+    attacks = attacks_of(setting, [cell.fold for cell in plan.cells])
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
@@ -61,7 +62,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
             sizes = [len(cohort.ids) for cohort in cohorts]
             collected = [updates[c, :size][cohorts[c].weights > 0] for c, size in enumerate(sizes)]
             state = {**state, **{name: np.asarray(kept) for name, kept in personal.items()}}
-            state, evidence = combine_cells(method, state, Received(collected, cohorts, keys, round))
+            state, evidence = combine_cells(method, state, Received(collected, cohorts, keys, attacks, round))
             seen = describe_cells(setting, plan, cohorts, [[qualities[c, :size]] for c, size in enumerate(sizes)])
             shown.append({**seen, **evidence})
         return state, stack_named(shown)

@@ -13,7 +13,7 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.engine.inputs import PARAMS, Advance, cell_key
 from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.record import stack_named
-from hushrank.engine.setting import Setting
+from hushrank.engine.setting import Setting, attack_of
 from hushrank.federation.cohort import count_interactions, sample_ids
 from hushrank.federation.local import learn
 from hushrank.federation.round import Federation, run_round
@@ -89,7 +89,8 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         remedy=method.remedy,
         learning_rate=method.learning_rate * (method.server_step.rate if is_central else 1.0),
         batch=method.batch or 1,
-        attack=method.attack if method.has_liars else None,
+        attack=attack_of(setting, cell.fold) if method.has_liars else None,
+        misreports=method.misreports,
         n_malicious=method.n_malicious,
         rule=method.rule,
         server_step=ServerStep() if is_central else method.server_step,

@@ -37,7 +37,7 @@ from hushrank.engine.setting import Method, Setting
 from hushrank.federation.cohort import check_drawn
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
-from hushrank.federation.groups import Group
+from hushrank.federation.groups import Group, measured_groups
 from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
@@ -127,8 +127,11 @@ def name_seen(seen: Seen, groups: Sequence[Group]) -> dict[str, Any]:
     """What rounds showed, [n, C] by name."""
     with np.errstate(invalid="ignore"):  # Why: a group of which nobody took part has no mean
         means = seen.groups[..., 0] / seen.groups[..., 1] if len(groups) > 1 else seen.quality[..., None]
-    by_group = {f"{ONLINE}/{group.name}": means[..., g] for g, group in enumerate(groups)}
-    return {ONLINE: seen.quality, SEARCHES: seen.searches, **by_group}
+    by_group = {f"{ONLINE}/{groups[g].name}": means[..., g] for g in measured_groups(groups)}
+    is_honest = np.array([group.is_honest for group in groups], bool)
+    honest = seen.groups[..., is_honest, :].sum(axis=-2) if not is_honest.all() else None
+    online = seen.quality if honest is None else honest[..., 0] / np.maximum(honest[..., 1], 1)
+    return {ONLINE: online, SEARCHES: seen.searches, **by_group}
 
 
 def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.aim import aim_attack
+from hushrank.attacks.false_rewards import FalseRewards
 from hushrank.attacks.timed import Timed
 from hushrank.clicks.table import TableUser
 from hushrank.federation.cohort import Population
@@ -43,7 +46,8 @@ class Method:
     learning_rate: float = 0.1
     exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: what clients send, and what protects it
     summation: Summation = OpenSum()  # noqa: RUF009 - frozen: how updates are added up
-    attack: Attack | Timed | None = None  # what malicious clients send instead; None: everybody is honest
+    attack: Attack | Timed[Attack] | None = None  # what malicious clients send instead; None: everybody is honest
+    misreports: FalseRewards | Timed[FalseRewards] | None = None  # the same of rewards
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
@@ -166,6 +170,17 @@ class Setting:
         return (Group("all", self.dataset.folds[fold].train),)
 
 
+def attack_of(setting: Setting, fold: int) -> Attack | Timed[Attack] | None:
+    """What malicious clients do in a fold's trainings; it knows what people search for there."""
+    return aim_attack(setting.method.attack, setting.method.ranker, setting.dataset.folds[fold].train)
+
+
+def attacks_of(setting: Setting, folds: Sequence[int]) -> tuple[Attack | Timed[Attack] | None, ...]:
+    """Of several trainings, by their folds."""
+    known = {fold: attack_of(setting, fold) for fold in dict.fromkeys(folds)}
+    return tuple(known[fold] for fold in folds)
+
+
 def check_setting(setting: Setting) -> None:
     """Refuse clients that differ where nothing can tell them apart."""
     method, n_groups = setting.method, setting.method.population.n_groups
@@ -204,6 +219,8 @@ def why_not_fast(setting: Setting) -> str | None:
         return f"learner={method.learner.name}"
     if method.has_liars and method.protection.n_makers:
         return "attack with noise in every upload"  # which the attack would see, and which they draw for the sum alone
+    if method.misreports is not None and method.n_malicious:
+        return "attack=false-rewards"  # they add up rewards as they come, and keep no message
     if method.exchange.name not in FUSED:
         return f"messages={method.exchange.name}"
     if reason := method.protection.why_not_fast(method.population.interactions):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar
 
+from hushrank.attacks.false_rewards import RewardForm
 from hushrank.clicks.table import ClickTable, TableUser, click_in_order
 from hushrank.federation.exchange import FLOAT_BYTES, Exchange
 from hushrank.federation.round import Federation
@@ -205,4 +206,7 @@ def evolve(federation: Federation, evolution: Evolution) -> Federation:
         del key, round
         return es_aggregate(messages, n_params=n_params, sigma=evolution.sigma, perturb=perturb)
 
-    return replace(federation, study=evolution.study, privatise=evolution.privatise, combine=combine)
+    n_params, values = sum(part.size for part in federation.ranker.parameters), evolution.finite.values
+    form = RewardForm(values[0], values[-1], partial(perturb, n_params=n_params, sigma=evolution.sigma))
+    stages = replace(federation, study=evolution.study, privatise=evolution.privatise, combine=combine)
+    return replace(stages, reward_form=form)

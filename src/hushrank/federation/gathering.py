@@ -11,6 +11,7 @@ import numpy as np
 
 from hushrank.aggregation.mean import mean_aggregate, mean_gathered
 from hushrank.aggregation.named import CheckedRule
+from hushrank.attacks.false_rewards import RewardTarget, misreport_rewards
 from hushrank.attacks.named import Target, forge_messages
 from hushrank.federation.seen import EVIDENCE
 from hushrank.federation.state import RULE, part_of
@@ -32,13 +33,17 @@ def combine_messages(
     round: int,
 ) -> tuple[Combined | None, dict[str, float]]:
     """One update of all messages, liars' included, and what is known of them; None: too few of them can be used."""
-    n_sent = len(params) + federation.remedy.n_extra(len(params))
+    n_sent, draws = len(params) + federation.remedy.n_extra(len(params)), stream(key, Purpose.ATTACK, round)
+    is_malicious = ids < federation.n_malicious
+    if federation.misreports is not None and federation.reward_form is not None:
+        target = RewardTarget(params, round, draws, federation.reward_form)
+        # Why ignored: where there is such a form, messages are rewards and not updates
+        sent = misreport_rewards(federation.misreports, sent, ids, is_malicious, target)  # type: ignore[arg-type, assignment]
     if not sent or (federation.attack is None and federation.rule is None):
         return Combined(average(federation, sent, n_sent, key, round)), {}
     gathered = partial(gather, ids=ids, params=params, round=round, memory=part_of(state, RULE))
-    is_malicious = ids < federation.n_malicious
     if federation.attack is not None:
-        draws, rule = stream(key, Purpose.ATTACK, round), rule_on_trial(federation.rule, gathered(sent))
+        rule = rule_on_trial(federation.rule, gathered(sent))
         sent = forge_messages(federation.attack, sent, is_malicious, Target(params, round, draws, rule))
     received = gathered(sent)
     refused = count_refused(received.updates, is_attacked=federation.attack is not None)

@@ -19,6 +19,7 @@ class Group:
     n_interactions: int | None = None  # searches of each in a round; None: as the population says
     test: QuerySet | None = None  # for the group's own metrics; None: everybody's
     vali: QuerySet | None = None
+    is_honest: bool = True  # malicious clients are not asked how well they are served
 
 
 def corrupt_people(
@@ -30,18 +31,19 @@ def corrupt_people(
     different = list(dict.fromkeys(together))
     numbers = {each: number for number, each in enumerate(different)}
     corrupted = tuple(
-        tuple(_corrupt(place[group], user) if lies else _name_honest(place[group]) for group, lies in different)
-        for place in groups
+        tuple(_corrupt(place[group], user) if lies else place[group] for group, lies in different) for place in groups
     )
     return replace(population, groups=tuple(numbers[each] for each in together)), corrupted
 
 
 def _corrupt(group: Group, user: User) -> Group:
-    return replace(group, user=user, name="malicious" if group.name == "all" else f"{group.name}+malicious")
+    return replace(group, user=user, name=f"{group.name}+malicious", is_honest=False)
 
 
-def _name_honest(group: Group) -> Group:
-    return replace(group, name="honest") if group.name == "all" else group
+def measured_groups(groups: Sequence[Group]) -> list[int]:
+    """Those that have measures of their own: the honest ones, unless they are only one, whose are everybody's."""
+    honest = [number for number, group in enumerate(groups) if group.is_honest]
+    return [] if len(honest) == 1 < len(groups) else honest
 
 
 def divide_population(population: Population, groups: Sequence[Group], of_client: Sequence[int]) -> Population:

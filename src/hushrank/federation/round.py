@@ -18,6 +18,7 @@ import numpy as np
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.false_rewards import FalseRewards, RewardForm
 from hushrank.attacks.timed import Timed
 from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.federation.gathering import combine_messages
@@ -52,7 +53,9 @@ class Federation:
     limit_weights: Callable[[Array], Array] | None = None  # what is done to the weights after every local step
     privatise: Callable[..., Any] = send_openly  # (what was learnt, key=) -> what may leave the device
     answers_always: bool = False  # whether a client that learnt nothing sends that, with weight 1
-    attack: Attack | Timed | None = None  # what malicious clients send instead; None: everybody is honest
+    attack: Attack | Timed[Attack] | None = None  # what malicious clients send instead; None: everybody is honest
+    misreports: FalseRewards | Timed[FalseRewards] | None = None  # the same of rewards
+    reward_form: RewardForm | None = None  # of messages with rewards
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: `combine`
     combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: weighted mean

@@ -10,7 +10,8 @@ import numpy as np
 
 from hushrank.aggregation.compatibility import Privacy
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
-from hushrank.attacks.named import ATTACKS, find_attack, find_poison
+from hushrank.attacks.false_rewards import FalseRewards
+from hushrank.attacks.named import ATTACKS, find_attack, find_misreports, find_poison
 from hushrank.attacks.timed import Timed, time_attack
 from hushrank.clicks.keys import LOGGED
 from hushrank.clicks.named import named_user
@@ -129,19 +130,26 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         exchange=exchange,
         summation=summation,
         attack=attack_of(recipe),
+        misreports=misreports_of(recipe),
         n_malicious=recipe.n_malicious,
         rule=rule_of(recipe),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
     )
 
 
-def attack_of(recipe: Recipe) -> Attack | Timed | None:
+def attack_of(recipe: Recipe) -> Attack | Timed[Attack] | None:
     """What malicious clients send. Where nothing says how long that may be, they go by what a live server accepts."""
     options = options_for(recipe, "attack")
     if "bound" in method_keys(ATTACKS, recipe.attack) and "bound" not in options:
         most = max(clients_of(recipe).interactions)
         options["bound"] = recipe.update_norm or choose_norm(learning_rate=recipe.learning_rate, interactions=most)
     return time_attack(find_attack(recipe.attack, **options), first=recipe.attack_from, every=recipe.attack_every)
+
+
+def misreports_of(recipe: Recipe) -> FalseRewards | Timed[FalseRewards] | None:
+    """What malicious clients of an evolution strategy send."""
+    found = find_misreports(recipe.attack, **options_for(recipe, "attack"))
+    return time_attack(found, first=recipe.attack_from, every=recipe.attack_every)
 
 
 def remedy_of(recipe: Recipe) -> Remedy:

@@ -12,7 +12,8 @@ import numpy as np
 from hushrank.clicks.table import TableUser
 from hushrank.data.notices import notice_dataset
 from hushrank.data.source import digest_file
-from hushrank.engine.batch import OWN
+from hushrank.engine.batch import STANDARD
+from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Method, Setting
@@ -104,8 +105,8 @@ def measure_cell(setting: Setting, result: CellResult) -> dict[str, float]:
 
 
 def is_special(name: str) -> bool:
-    """Whether a look is of a group, or of clients' own rankers."""
-    return name.count("/") > 1 or name in OWN.values()
+    """Whether a look is of a group, of clients' own rankers, or of what an attack is after."""
+    return name not in (*STANDARD, LOOK)
 
 
 def score_all(setting: Setting, result: CellResult, queries: QuerySet) -> Array:

@@ -29,7 +29,7 @@ def _try_user(setting: Setting, number: int) -> float:
     params, person = initial_params(setting, cell), setting.users[number][1]
     request = LogRequest(setting.dataset.name, n_impressions=N_SEARCHES, k=method.k)
     shares = []
-    for group in setting.groups_of(0, 0):
+    for group in (each for each in setting.groups_of(0, 0) if each.is_honest):
         scores = method.ranker.score(params, group.train.features)
         user = person if group.user is None else group.user
         log = simulate_log(group.train, scores, user, request=request, key=cell_key(setting, cell))
