@@ -30,7 +30,7 @@ class Krum:
     """The update with the smallest score; of equal scores the first. Weights do not count."""
 
     assumed_malicious: int = 0  # m
-    distance: str = key(EUCLIDEAN, "krum, bulyan: what is summed, distances or their squares", choices=DISTANCES)
+    distance: str = key(EUCLIDEAN, "what is summed: distances between updates, or their squares", choices=DISTANCES)
 
     @property
     def n_needed(self) -> int:

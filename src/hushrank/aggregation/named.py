@@ -9,8 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hushrank.aggregation.bulyan import Bulyan
+from hushrank.aggregation.centred_clipping import CentredClipping
+from hushrank.aggregation.detector import Detector
+from hushrank.aggregation.geometric_median import GeometricMedian
 from hushrank.aggregation.krum import Krum, MultiKrum
 from hushrank.aggregation.median import median_aggregate
+from hushrank.aggregation.mixing import Mixing
+from hushrank.aggregation.norm_bound import NormBound
 from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
 from hushrank.aggregation.trimmed_mean import TrimmedMean
 from hushrank.keys import make_method
@@ -26,6 +32,12 @@ RULES: dict[str, RuleMaker] = {
     "multi-krum": MultiKrum,
     "trimmed-mean": TrimmedMean,
     "median": median_aggregate,
+    "bulyan": Bulyan,
+    "geometric-median": GeometricMedian,
+    "norm-bound": NormBound,
+    "centred-clipping": CentredClipping,
+    "mixing": Mixing,
+    "detector": Detector,
 }
 
 
