@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import pick_seed
 from suspicious_rule import NAME, Suspicious
 from tiny_settings import N_FEATURES, random_queries
 
 from hushrank.aggregation.named import RULES
+from hushrank.aggregation.tolerance import assumes_malicious
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
 from hushrank.federation.round import Federation, run_round
+from hushrank.live.server.arrays import pack_arrays, unpack_arrays
 from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
-from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.agreement import Agreement, as_json, make_agreement, parse_agreement
 from hushrank.live.wire.bodies import encode_reward, encode_update
 from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, rule_of, server_step_of
 from hushrank.privacy.banded import sum_errors
@@ -103,6 +106,27 @@ def test_a_rule_over_the_wire_gives_the_plain_rounds_ranker_bit_by_bit(monkeypat
         assert combined is not None and combined.evidence["opposed"] == seen["evidence/opposed"]
     assert combined is not None and combined.trust is not None
     assert 0 < combined.trust.sum() < N_CLIENTS  # somebody pulled against the median
+
+
+@pytest.mark.randomised
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_can_be_agreed_on_and_what_it_remembers_stored(name: str) -> None:
+    """Four rounds of twelve clients, one of whom is away in the third, with the memory through the file and without."""
+    told = {"assumed_malicious": 2} if assumes_malicious(RULES[name]) else {}
+    agreement, chance = make(aggregation=name, **told), np.random.default_rng(pick_seed(3))
+    assert parse_agreement(as_json(agreement)) == agreement
+    params, state = first_ranker(agreement)
+    kept, kept_state = params, state
+    for round in range(1, 5):
+        clients = [client for client in range(1, 13) if (client, round) != (4, 3)]
+        bodies = [Body(4, chance.normal(0.1, 0.1, N_FEATURES).astype("<f4").tobytes(), client) for client in clients]
+        params, state, _ = next_ranker(agreement, params, state, bodies, round=round)
+        kept, kept_state, combined = next_ranker(agreement, kept, kept_state, bodies, round=round)
+        kept_state = unpack_arrays(pack_arrays(kept_state))
+        assert kept.tolist() == params.tolist() and np.isfinite(params).all() and combined is not None
+        assert {name: array.tolist() for name, array in state.items()} == {
+            name: array.tolist() for name, array in kept_state.items()
+        }
 
 
 def test_without_a_seed_the_noise_of_a_sum_cannot_be_repeated() -> None:
