@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -48,16 +49,17 @@ class LyingLearning(GradientLearning):
 
     def draft(self, store: Interactions, ranker: KeptRanker, *, is_last_call: bool) -> Draft | None:
         honest = GradientLearning.draft(self, store, ranker, is_last_call=is_last_call)  # Why no super: slots
-        if honest is None or not isinstance(honest.raw, DenseUpdate):
-            return honest
-        forged = self.forge(ranker, honest.raw.delta)
+        if honest is None:
+            return None
+        learnt = cast("DenseUpdate", honest.raw)
+        forged = self.forge(ranker, learnt.delta)
         if self.lie.is_steady:
             self.made[ranker.round] = forged
             forged = np.sum(list(self.made.values()), axis=0)
         length = float(np.linalg.norm(forged))
         if self.lie.at_bound and length > 0:
             forged = forged * (bound_of(self) / length)
-        return replace(honest, raw=DenseUpdate(forged.astype(ranker.params.dtype), honest.raw.n_interactions))
+        return replace(honest, raw=DenseUpdate(forged.astype(ranker.params.dtype), learnt.n_interactions))
 
     def forge(self, ranker: KeptRanker, learnt: Array) -> Array:
         """[n_params] what is sent for what was learnt [n_params]."""
