@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ORACLES := .venv-oracles
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-slow lint bench chaos soak docs experiments clean
+.PHONY: demo test test-slow test-oracles lint bench chaos soak docs experiments clean
 
 demo: $(VENV)/.lab
 	$(BIN)/hushrank demo
@@ -15,6 +16,10 @@ test: $(VENV)/.test lint
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --durations=15 -m slow
 	HUSHRANK_FRESH_SEEDS=1 $(BIN)/python -m pytest -n 2 --durations=15 -m "randomised and not slow"
+
+# Other people's implementations of the aggregation rules; Why apart: they bring PyTorch and narrow pins.
+test-oracles: $(ORACLES)/.made
+	$(ORACLES)/bin/python -m pytest -rs tests/aggregation/test_oracles.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
@@ -38,7 +43,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) site dist build .pytest_cache .mypy_cache .ruff_cache
 
 # One stamp per set of packages; each is made anew when pyproject.toml changes.
 $(VENV)/.made:
@@ -58,3 +63,9 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.made
 $(VENV)/.docs: pyproject.toml | $(VENV)/.made
 	$(install) --editable ".[lab,server]" --group docs
 	touch $@ $(VENV)/.lab
+
+$(ORACLES)/.made: pyproject.toml
+	$(PYTHON) -m venv $(ORACLES)
+	$(ORACLES)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group oracles
+	touch $@

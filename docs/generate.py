@@ -32,6 +32,7 @@ from hushrank.reproduce.reproduce import PAPERS, list_results
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"
 MEASURED = (
+    "aggregation.md",
     "audit.md",
     "data.md",
     "findings.md",

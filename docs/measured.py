@@ -18,6 +18,7 @@ import measured_live
 import measured_noise
 import measured_private
 import measured_published
+import measured_rules
 import measured_sharing
 import measured_sum
 from shortened import LEVEL, VERDICTS, shorten_test
@@ -251,5 +252,6 @@ TABLES: Tables = {
     **measured_audit.TABLES,
     **measured_differ.TABLES,
     **measured_sharing.TABLES,
+    **measured_rules.TABLES,
     **measured_chapter4.TABLES,
 }

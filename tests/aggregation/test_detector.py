@@ -87,7 +87,7 @@ def test_the_order_of_the_clients_does_not_matter() -> None:
 
 
 def test_who_stayed_away_is_remembered() -> None:
-    first, second = make_round([[1.0, 1], [2, 2]], ids=[4, 9]), make_round([[1.0, 1]], ids=[7])
+    first, second = make_round(np.array([[1, 1], [2, 2]]), ids=[4, 9]), make_round(np.array([[1, 1]]), ids=[7])
     memory: NamedArrays = Detector(3)(first).memory
     later = Detector(3)(Gathered(second.updates, second.weights, second.ids, second.params, 2, memory)).memory
     assert later["ids"].tolist() == [4, 7, 9] and later["updates"].tolist() == [[1, 1], [1, 1], [2, 2]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from gathered_rounds import make_round, random_round, reordered
@@ -82,3 +84,13 @@ def test_blocks_of_a_product_do_not_cancel(far: float, huge: float) -> None:
 
 def test_updates_that_overflow_a_square_lose() -> None:
     assert Krum(1)(make_round([4, 0, 1e300, 1, 2])).update.tolist() == [1]
+
+
+def test_not_even_all_distances_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distances, "_BLOCK", 1 << 17)
+    updates = np.random.default_rng(6).normal(size=(1500, 8))
+    tracemalloc.start()
+    krum_scores(updates, 100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 1500 * 1500 / 3  # an array [n, n] of float64 would be 18 MB, [n, n, p] 144 MB

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from shown_blocks import ROOT
 
+from benchmarks.rules import NAIVE
+
 DATA = ROOT / "docs" / "benchmarks"
 
 
@@ -62,3 +64,13 @@ def test_the_page_on_aggregation_has_the_measured_speed_of_a_rule() -> None:
     text = (ROOT / "docs" / "aggregation.md").read_text(encoding="utf-8")
     found = [row["interactions_per_cpu_second"] for row in rows if row["rule"] == "median"]
     assert len(found) == 2 and all(f"{speed:,}" in text for speed in found)
+
+
+def test_rules_are_measured_beside_a_naive_version_and_hold_no_cube() -> None:
+    rows = json.loads((DATA / "rules.json").read_text(encoding="utf-8"))["rules"]
+    assert {row["rule"] for row in rows} == set(NAIVE) and all(row["gap_to_naive"] < 1e-5 for row in rows)
+    small = {row["rule"]: row["seconds"] for row in rows if row["n_clients"] == 10}
+    assert all(small[rule] < 100e-6 for rule in ("krum", "multi-krum", "trimmed-mean", "median"))
+    large = {row["rule"]: row["peak_bytes"] for row in rows if row["n_clients"] == 10_000}
+    assert max(large["krum"], large["multi-krum"]) < 4 * 10_000**2  # not even all distances
+    assert max(large.values()) < 12 * 10_000**2  # 1.2 GB; [n, n, p] would be 400 GB

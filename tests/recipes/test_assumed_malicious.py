@@ -12,7 +12,7 @@ from hushrank.recipes.recipe import NAMED, Recipe, as_json, change_recipe, hash_
 from hushrank.recipes.resolve import resolve_method
 from hushrank.runs.notices import notice_rule
 
-PLAIN_RULES = ("krum", "multi-krum", "trimmed-mean")
+PLAIN_RULES = ("krum", "multi-krum", "trimmed-mean", "mixing")
 
 
 def ten(**changes: object) -> Recipe:
@@ -73,7 +73,10 @@ def test_an_attack_by_half_of_the_clients_is_refused_where_a_rule_would_have_to_
     assert assumed(ten(aggregation="krum", **lying, assumed_malicious=4)) == 4
 
 
-@pytest.mark.parametrize(("rule", "n", "m", "needed"), [("krum", 3, 1, 4), ("multi-krum", 2, 0, 3)])
+@pytest.mark.parametrize(
+    ("rule", "n", "m", "needed"),
+    [("krum", 3, 1, 4), ("multi-krum", 2, 0, 3), ("bulyan", 10, 2, 11), ("bulyan", 2, 0, 3)],
+)
 def test_too_few_clients_are_not_clamped(rule: str, n: int, m: int, needed: int) -> None:
     said = f"aggregation={rule} is not defined for {n} clients of which {m} are assumed malicious: it needs at least"
     with pytest.raises(NotDefinedError, match=f"{re.escape(said)} {needed}"):
@@ -88,3 +91,29 @@ def test_krum_runs_below_the_number_of_its_theory_with_a_warning() -> None:
         "warning: aggregation=krum is proven to work with 4 malicious clients from 11 clients"
     )
     assert notice_rule("krum", assumed=4, n_proven=11, n_asked=11) == []
+
+
+def test_a_rule_after_mixing_keeps_its_own_needs() -> None:
+    few = {"n_clients": 3, "aggregation": "mixing", "assumed_malicious": 1}
+    assert rule_of(change_recipe(NAMED["fpdgd"], few)) is not None  # trimmed-mean: 2m + 1 = 3
+    with pytest.raises(NotDefinedError, match="it needs at least 4"):
+        change_recipe(NAMED["fpdgd"], {**few, "inner_rule": "krum"})  # m + 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "setting", "said"),
+    [
+        ("krum", {"distance": "manhattan"}, "distance is 'manhattan', must be one of euclidean, squared"),
+        ("median", {"distance": "squared"}, "distance is for aggregation=krum or multi-krum or bulyan; here"),
+        ("norm-bound", {"norm_bound": 0}, "norm_bound is 0.0, must be > 0"),
+        ("norm-bound", {"norm_factor": -1}, "norm_factor is -1.0, must be > 0"),
+        ("centred-clipping", {"clip_radius": "inf"}, "clip_radius is 'inf', must be a number"),
+        ("centred-clipping", {"clip_steps": 0}, "clip_steps is 0, must be at least 1"),
+        ("geometric-median", {"weiszfeld_steps": 0}, "weiszfeld_steps is 0, must be at least 1"),
+        ("mixing", {"inner_rule": "detector"}, "inner_rule is 'detector', must be one of trimmed-mean"),
+        ("detector", {"detector_window": 0}, "detector_window is 0, must be at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(rule: str, setting: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ten(aggregation=rule, **setting)

@@ -94,10 +94,11 @@ def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
 
 def recall(gathered: Gathered, window: int) -> Past:
     """What is remembered, with an empty row for everybody who is new."""
-    p = gathered.updates.shape[1]
+    p, kind = gathered.updates.shape[1], gathered.updates.dtype
     kept: NamedArrays = gathered.memory or {
         "ids": np.empty(0, np.int64),
-        **dict.fromkeys(("updates", "starts", "moves", "changes"), np.empty((0, p))),
+        **dict.fromkeys(("updates", "starts"), np.empty((0, p), kind)),
+        **dict.fromkeys(("moves", "changes"), np.empty((0, p))),
         "errors": np.empty((0, window)),
         **dict.fromkeys(("params", "mean"), np.full(p, np.nan)),
     }
@@ -107,11 +108,13 @@ def recall(gathered: Gathered, window: int) -> Past:
         return past
     ids = np.concatenate([past.ids, new])
     order = np.argsort(ids)
-    empty = {
-        name: np.full((len(new), getattr(past, name).shape[1]), np.nan) for name in ("updates", "starts", "errors")
-    }
-    rows = {name: np.concatenate([getattr(past, name), more])[order] for name, more in empty.items()}
-    return past._replace(ids=ids[order], **rows)
+    return past._replace(
+        ids=ids[order], **{name: _extend(kept[name], len(new))[order] for name in ("updates", "starts", "errors")}
+    )
+
+
+def _extend(rows: Array, n: int) -> Array:
+    return np.concatenate([rows, np.full((n, rows.shape[1]), np.nan, rows.dtype)])
 
 
 def replace_errors(past: Past, places: Array, errors: Array) -> Past:

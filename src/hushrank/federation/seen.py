@@ -3,7 +3,7 @@
 online             mean nDCG@k of the lists that people saw: over a client's lists, then over clients; without those
                    whose people click to mislead
 online/GROUP       the same over the clients of a group; NaN where none of them took part
-evidence/NAME      what an aggregation rule tells about the round
+evidence/NAME      what an aggregation rule tells about the round, and how many updates were refused
 """
 
 from __future__ import annotations

@@ -1,0 +1,164 @@
+"""Rules over all updates of a round: first the answer of a naive version, then time and peak memory.
+
+    python -m benchmarks.rules --json docs/benchmarks/rules.json
+
+Each measurement runs in a process of its own, because peak memory is a process's. The updates themselves (float32) are
+not counted. A tenth of the clients is assumed malicious; a tenth sends updates five times as long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from hushrank.aggregation.named import RULES, CheckedRule, find_rule
+from hushrank.files import Json, write_json
+from hushrank.types import Array, Gathered, NamedArrays
+
+SHAPES = ((10, 46), (1_000, 136), (10_000, 1_000))  # clients, parameters
+_CHECKED = (23, 9)  # where a naive version is quick enough
+_ENOUGH_S = 1.0  # of repeated calls
+
+
+def draw_round(n: int, p: int, *, number: int = 1, memory: NamedArrays | None = None) -> Gathered:
+    generator = np.random.default_rng((n, p, number))
+    updates = generator.standard_normal((n, p), dtype=np.float32)
+    updates[: n // 10] *= 5
+    return Gathered(updates, np.full(n, 5, np.float32), np.arange(n), np.zeros(p, np.float32), number, memory or {})
+
+
+def count_assumed(n: int) -> int:
+    return n // 10
+
+
+def naive_krum(updates: Array, m: int) -> Array:
+    scores = [sum(sorted(float(np.linalg.norm(a - b)) for b in updates)[1 : len(updates) - m - 1]) for a in updates]
+    return np.argsort(scores, kind="stable")
+
+
+def naive_bulyan(updates: Array, m: int) -> Array:
+    left, chosen = list(updates), []
+    for _ in range(len(updates) - 2 * m):
+        chosen.append(left.pop(int(naive_krum(np.array(left), m)[0])))
+    rows = np.array(chosen)
+    nearest = np.argsort(np.abs(rows - np.median(rows, axis=0)), axis=0)[: len(updates) - 4 * m]
+    return np.asarray(np.take_along_axis(rows, nearest, axis=0).mean(axis=0))
+
+
+def naive_mixing(updates: Array, m: int) -> Array:
+    def mix(row: Array) -> Array:
+        nearest = np.argsort(np.linalg.norm(updates - row, axis=1))[: len(updates) - m]
+        return np.asarray(updates[nearest].mean(axis=0))
+
+    return naive_trim(np.array([mix(row) for row in updates]), m)
+
+
+def naive_trim(updates: Array, m: int) -> Array:
+    return np.asarray(np.sort(updates, axis=0)[m : len(updates) - m].mean(axis=0))
+
+
+def naive_geometric_median(updates: Array, _: int) -> Array:
+    point = updates.mean(axis=0)
+    for _step in range(5000):
+        pulls = 1 / np.linalg.norm(updates - point, axis=1)
+        point = pulls @ updates / pulls.sum()
+    return np.asarray(point)
+
+
+def naive_norm_bound(updates: Array, _: int) -> Array:
+    norms = np.linalg.norm(updates, axis=1)
+    return np.asarray((updates * np.minimum(1, np.median(norms) / norms)[:, None]).mean(axis=0))
+
+
+# {rule: a version without blocks, shortcuts or memory, of updates [n, p] and the malicious clients assumed}
+NAIVE: dict[str, Callable[[Array, int], Array]] = {
+    "krum": lambda updates, m: updates[naive_krum(updates, m)[0]],
+    "multi-krum": lambda updates, m: updates[naive_krum(updates, m)[: len(updates) - m]].mean(axis=0),
+    "trimmed-mean": naive_trim,
+    "median": lambda updates, _: np.median(updates, axis=0),
+    "bulyan": naive_bulyan,
+    "geometric-median": naive_geometric_median,
+    "norm-bound": naive_norm_bound,
+    "centred-clipping": naive_norm_bound,  # in the first round, around zero
+    "mixing": naive_mixing,
+    "detector": lambda updates, _: updates.mean(axis=0),  # in the first round
+}
+
+
+def measure_gap(name: str) -> float:
+    """The largest difference to the naive version."""
+    round = draw_round(*_CHECKED)
+    m = count_assumed(_CHECKED[0])
+    expected = NAIVE[name](round.updates.astype(np.float64), m)
+    return float(np.abs(make_rule(name, m)(round).update - expected).max())
+
+
+def make_rule(name: str, m: int) -> CheckedRule:
+    rule = find_rule(name, assumed_malicious=m)
+    assert rule is not None
+    return rule
+
+
+def measure(name: str, n: int, p: int) -> Json:
+    """In this process: time of a call in the third round, and how far the peak of memory rose."""
+    rule, memory = make_rule(name, count_assumed(n)), dict[str, Array]()
+    for number in (1, 2):  # a rule that remembers has something to remember
+        small = draw_round(n, p, number=number, memory=memory)
+        if number == 1 or memory:
+            memory = dict(rule(small).memory) if name == "detector" else memory
+    round = draw_round(n, p, number=3, memory=memory)
+    before = peak_bytes()
+    times = [time_call(rule, round)]
+    peak = peak_bytes() - before
+    while sum(times) < _ENOUGH_S:
+        times.append(time_call(rule, round))
+    return {"rule": name, "n_clients": n, "n_params": p, "seconds": median(times), "peak_bytes": peak}
+
+
+def time_call(rule: CheckedRule, round: Gathered) -> float:
+    start = time.perf_counter()
+    rule(round)
+    return time.perf_counter() - start
+
+
+def peak_bytes() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="file to write")
+    parser.add_argument("--one", nargs=3, metavar=("RULE", "CLIENTS", "PARAMETERS"), help="measure only this")
+    asked = parser.parse_args(arguments)
+    if asked.one is not None:
+        print(json.dumps(measure(asked.one[0], int(asked.one[1]), int(asked.one[2]))))
+        return 0
+    rows = []
+    for name in [name for name in RULES if name in NAIVE]:
+        gap = measure_gap(name)
+        if not gap < 1e-5:  # Why: the geometric median ends within its own tolerance
+            raise SystemExit(f"{name} differs from the naive version by {gap:.1e}; not timed.")
+        for n, p in SHAPES:
+            command = [sys.executable, "-m", "benchmarks.rules", "--one", name, str(n), str(p)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append({**json.loads(done.stdout), "gap_to_naive": float(f"{gap:.1e}")})
+            print(
+                f"{name:18} {n:>6,} x {p:>5,} {rows[-1]['seconds']:12.6f} s {rows[-1]['peak_bytes']:>14,} bytes",
+                flush=True,
+            )
+    if asked.json is not None:
+        write_json(asked.json, {"rules": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
