@@ -24,6 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hushrank.aggregation.named import RULES, aggregation_names
+from hushrank.aggregation.tolerance import assumes_malicious
 from hushrank.data.load import load_dataset
 from hushrank.files import Json
 from hushrank.metrics.ndcg import mean_ndcg
@@ -37,19 +39,21 @@ LIES = {  # {name: words of the poisoner's client}
     "sign-flip": ("--attack", "sign-flip", "--at-bound", "--steady"),
     "poisoned-clicks": ("--attack", "poisoned-clicks", "--at-bound", "--steady"),
 }
-ASSUMING = ("krum", "multi-krum", "trimmed-mean", "bulyan")  # rules that are told how many clients lie: one
+SHOWN = [name for name in ("mean", "median", "multi-krum", "detector", "watchful") if name in aggregation_names()]
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mq2008-like")
     parser.add_argument("--clicks", default="navigational", help="how honest people click")
-    parser.add_argument("--rules", nargs="+", default=["mean", "median", "multi-krum", "watchful"])
+    parser.add_argument("--rules", nargs="+", default=SHOWN)
     parser.add_argument("--folds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
     parser.add_argument("--lies", nargs="+", default=list(LIES), choices=list(LIES))
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--beside", type=Path, help="a file of this benchmark whose other runs are kept")
     chosen = parser.parse_args(arguments)
-    rows = []
+    kept = json.loads(chosen.beside.read_text(encoding="utf-8"))["runs"] if chosen.beside else []
+    rows = [row for row in kept if row["rule"] not in chosen.rules or row["lie"] not in chosen.lies]
     for fold in load_dataset(chosen.data, folds=chosen.folds).folds:
         for rule in chosen.rules:
             for lie in chosen.lies:
@@ -111,7 +115,7 @@ def find_liar(place: str, words: tuple[str, ...] | None) -> int | None:
 def serving(place: Path, fold: Fold, rule: str, n_clients: int, rounds: int) -> Iterator[str]:
     """The address of a new federation's server while this lasts."""
     agreed = [f"rounds={rounds}", f"min_clients={n_clients}", "least_deadline_s=60", f"aggregation={rule}"]
-    agreed += ["assumed_malicious=1"] if rule in ASSUMING else []
+    agreed += ["assumed_malicious=1"] if assumes_malicious(RULES.get(rule)) else []
     seeded = ("--simulate", "--seed", "1", "--features", fold.train.n_features, "--tokens", n_clients)
     command("server", "init", place / "f", *seeded, *(word for each in agreed for word in ("--set", each)))
     with (place / "log").open("w") as log:
