@@ -10,7 +10,7 @@ from hushrank.look.numbers import format_bytes, format_count
 
 
 def cost(data: Path) -> str:
-    """Time of a round and memory beside the updates, by the size of the round."""
+    """CPU time of a round and memory beside the updates, by the size of the round."""
     found = read(data, "rules")["rules"]
     sizes = list(dict.fromkeys((row["n_clients"], row["n_params"]) for row in found))
     cells = {(row["rule"], row["n_clients"], row["n_params"]): describe_cost(row) for row in found}
@@ -21,7 +21,7 @@ def cost(data: Path) -> str:
 
 def describe_cost(row: Row) -> str:
     memory = format_bytes(row["peak_bytes"]) if row["peak_bytes"] > 1e6 else "< 1 MB"
-    return f"{show_time(row['seconds'])}, {memory}"
+    return f"{show_time(row['cpu_seconds'])}, {memory}"
 
 
 def show_time(seconds: float) -> str:

@@ -162,8 +162,8 @@ def test_own_methods_run_by_the_name_of_their_decorator() -> None:
         gradient = pdgd_gradient(ranker, params, features, scores, ranking, is_clicked)
         return gradient / 2
 
-    @hushrank.rule("median")
-    def median(updates: Array, weights: Array) -> Array:
+    @hushrank.rule("middle")
+    def middle(updates: Array, weights: Array) -> Array:
         return np.asarray(np.median(updates[weights > 0], axis=0))
 
     @hushrank.attack("silence")
@@ -177,7 +177,7 @@ def test_own_methods_run_by_the_name_of_their_decorator() -> None:
 
     own: dict[str, Any] = {
         "learner": "half",
-        "aggregation": "median",
+        "aggregation": "middle",
         "attack": "silence",
         "n_malicious": 1,
         "clicks": "first",

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from hushrank.aggregation.centred_clipping import CentredClipping
 from hushrank.aggregation.geometric_median import GeometricMedian
 from hushrank.aggregation.mixing import INNER, Mixing
-from hushrank.aggregation.norm_bound import NormBound
+from hushrank.aggregation.norm_bound import NormBounding
 from hushrank.types import Array, Rule
 
 
@@ -49,15 +49,15 @@ def test_clients_that_all_say_the_same_have_that_as_their_geometric_median() -> 
 
 
 def test_a_norm_bound_shortens_what_is_longer() -> None:
-    combined = NormBound(5.0)(make_round([[3, 4], [30, 40], [0, 1]]))  # lengths 5, 50, 1
+    combined = NormBounding(5.0)(make_round([[3, 4], [30, 40], [0, 1]]))  # lengths 5, 50, 1
     np.testing.assert_allclose(combined.update, [(3 + 3 + 0) / 3, (4 + 4 + 1) / 3])
     assert combined.trust is not None and combined.trust.tolist() == [1, 0.1, 1]
 
 
 def test_the_bound_is_the_median_length_unless_given() -> None:
-    found = NormBound()(make_round([1, 2, 90], weights=[1, 1, 2])).update  # the bound is 2
+    found = NormBounding()(make_round([1, 2, 90], weights=[1, 1, 2])).update  # the bound is 2
     np.testing.assert_allclose(found, [(1 + 2 + 2 * 2) / 4])
-    np.testing.assert_allclose(NormBound(norm_factor=2.0)(make_round([1, 2, 90])).update, [(1 + 2 + 4) / 3])
+    np.testing.assert_allclose(NormBounding(norm_factor=2.0)(make_round([1, 2, 90])).update, [(1 + 2 + 4) / 3])
 
 
 def test_centred_clipping_moves_the_centre_by_clipped_steps_and_remembers_it() -> None:
@@ -70,7 +70,7 @@ def test_centred_clipping_moves_the_centre_by_clipped_steps_and_remembers_it() -
     np.testing.assert_allclose(twice.update, second.update)
 
 
-@pytest.mark.parametrize("rule", [NormBound(1e9), CentredClipping(1e9)])
+@pytest.mark.parametrize("rule", [NormBounding(1e9), CentredClipping(1e9)])
 def test_with_a_wide_bound_they_are_the_weighted_mean(rule: Rule) -> None:
     round = random_round(3, 7, 4)
     np.testing.assert_allclose(rule(round).update, np.average(round.updates, axis=0, weights=round.weights), rtol=1e-12)
@@ -100,7 +100,7 @@ def test_mixing_without_malicious_clients_is_the_weighted_mean_whatever_follows(
 def test_order_does_not_matter_and_scale_passes_through(seed: int, scale: float) -> None:
     round = random_round(seed, 9, 5)
     order = np.random.default_rng(seed).permutation(9)
-    rules: list[Rule] = [GeometricMedian(), NormBound(), CentredClipping(), *(Mixing(2, inner) for inner in INNER)]
+    rules: list[Rule] = [GeometricMedian(), NormBounding(), CentredClipping(), *(Mixing(2, inner) for inner in INNER)]
     for rule in rules:
         combined, mixed = rule(round), rule(reordered(round, order))
         np.testing.assert_allclose(mixed.update, combined.update, rtol=1e-8, atol=1e-10)

@@ -54,9 +54,9 @@ def test_the_best_step_is_found_where_longer_ones_are_refused() -> None:
 
 
 def test_imagined_updates_have_the_mean_and_spread_of_what_the_liars_learnt() -> None:
-    own = np.array([[0.0, 1.0], [2.0, 5.0]])
+    own = np.array([[0.0, 1.0], [2.0, 5.0]])  # variances, estimated: 2 and 8
     view = AttackView(np.zeros(2), 1, 20_002, 2, own, None)
     found = imagine_others(view, seed_key(0))
     assert found.shape == (20_000, 2)
-    np.testing.assert_allclose(found.mean(axis=0), [1.0, 3.0], atol=5 * 2 / np.sqrt(20_000))
-    np.testing.assert_allclose(found.std(axis=0), [1.0, 2.0], rtol=0.03)
+    np.testing.assert_allclose(found.mean(axis=0), [1.0, 3.0], atol=5 * np.sqrt(8 / 20_000))
+    np.testing.assert_allclose(found.std(axis=0), np.sqrt([2.0, 8.0]), rtol=0.03)

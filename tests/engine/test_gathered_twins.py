@@ -23,10 +23,6 @@ from hushrank.types import Array, AttackView, Combined, Gathered, Knowledge
 FAST = ["numba", "xla"]
 
 
-def median(updates: Array, weights: Array) -> Array:
-    return np.median(updates[weights > 0], axis=0)
-
-
 @dataclass(frozen=True, slots=True)
 class Momentum:
     """Remembers the mean of what it gave so far, and tells how many updates there were."""
@@ -41,7 +37,6 @@ class Momentum:
 
 @pytest.fixture(autouse=True)
 def own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "median", median)
     monkeypatch.setitem(RULES, "momentum", Momentum)
 
 

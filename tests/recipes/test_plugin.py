@@ -101,6 +101,8 @@ def test_a_plugin_that_exits_or_breaks_is_reported_and_can_be_mended(tmp_path: P
 def test_malicious_clients_need_an_attack_and_are_a_minority() -> None:
     with pytest.raises(ValueError, match="n_malicious is 3, but there is no attack"):
         small(n_malicious=3)
+    with pytest.raises(ValueError, match="attack_from is 5, but there is no attack"):
+        small(attack_from=5)
     assert small(attack="sign-flip", n_malicious=4).n_malicious == 4
     for too_many in (5, 11):
         with pytest.raises(ValueError, match=f"n_malicious is {too_many} of n_clients=10, must be less than half"):

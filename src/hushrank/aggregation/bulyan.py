@@ -26,7 +26,7 @@ class Bulyan:
 
     @property
     def n_needed(self) -> int:
-        return 4 * self.assumed_malicious + 3  # [elmhamdi2018, section 4]
+        return 4 * self.assumed_malicious + 3  # [elmhamdi2018]
 
     def __call__(self, gathered: Gathered) -> Combined:
         n, p = gathered.updates.shape

@@ -18,7 +18,7 @@ from hushrank.keys import at_least, key
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
 
-class Past(NamedTuple):
+class Remembered(NamedTuple):
     """What the detector remembers: k clients, p parameters, a window of w rounds."""
 
     ids: Array  # [k] in rising order: whoever has sent something
@@ -47,7 +47,7 @@ class Detector:
         past = recall(gathered, self.detector_window)
         places = np.searchsorted(past.ids, gathered.ids)
         past = replace_errors(past, places, measure_errors(past, places, gathered))
-        suspicion = past.errors[places].mean(axis=1)  # [zhang2022, Algorithm 2]; NaN until the window is full
+        suspicion = past.errors[places].mean(axis=1)  # [zhang2022]; NaN until the window is full
         is_suspect = find_suspects(suspicion)
         mean = mean_gathered(gathered.updates[~is_suspect], gathered.weights[~is_suspect])
         evidence = {"suspects": float(np.count_nonzero(is_suspect))}
@@ -64,20 +64,20 @@ def find_suspects(suspicion: Array) -> Array:
     return is_suspect if 2 * is_suspect.sum() < len(suspicion) else np.zeros_like(is_suspect)
 
 
-def measure_errors(past: Past, places: Array, gathered: Gathered) -> Array:
+def measure_errors(past: Remembered, places: Array, gathered: Gathered) -> Array:
     """[n] |predicted - sent| over the mean of the round; NaN for who has never been seen."""
     moved = gathered.params - past.starts[places]
     correction = curvature_times(past.moves, past.changes, moved)
     # Differs: a correction that is longer than what it corrects is noise, which few rounds of clicks leave plenty of
     is_plausible = lengths(correction) <= lengths(past.updates[places])
-    predicted = past.updates[places] + np.where(is_plausible[:, None], correction, 0)  # [zhang2022, Eq. 2]
+    predicted = past.updates[places] + np.where(is_plausible[:, None], correction, 0)  # [zhang2022]
     errors = lengths(predicted - gathered.updates)
     typical = np.nanmean(errors) if not np.isnan(errors).all() else np.nan
     return np.asarray(errors / typical if typical > 0 else errors)
 
 
 def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
-    """[n, p] the L-BFGS approximation of how updates change with the ranker, times vectors [n, p]: zhang2022's box 1.
+    """[n, p] the L-BFGS approximation of how updates change with the ranker, times vectors [n, p].
 
     B v = sigma v - [Y, sigma S] M^-1 [Y, sigma S]^T v, with S the moves and Y the changes as columns.
     """
@@ -92,7 +92,7 @@ def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
     return np.asarray(sigma * vectors - solved.T @ both)
 
 
-def recall(gathered: Gathered, window: int) -> Past:
+def recall(gathered: Gathered, window: int) -> Remembered:
     """What is remembered, with an empty row for everybody who is new."""
     p, kind = gathered.updates.shape[1], gathered.updates.dtype
     kept: NamedArrays = gathered.memory or {
@@ -102,7 +102,7 @@ def recall(gathered: Gathered, window: int) -> Past:
         "errors": np.empty((0, window)),
         **dict.fromkeys(("params", "mean"), np.full(p, np.nan)),
     }
-    past = Past(**kept)
+    past = Remembered(**kept)
     new = np.setdiff1d(gathered.ids, past.ids)
     if not len(new):
         return past
@@ -117,7 +117,7 @@ def _extend(rows: Array, n: int) -> Array:
     return np.concatenate([rows, np.full((n, rows.shape[1]), np.nan, rows.dtype)])
 
 
-def replace_errors(past: Past, places: Array, errors: Array) -> Past:
+def replace_errors(past: Remembered, places: Array, errors: Array) -> Remembered:
     """The window moves on by one round for whoever was measured."""
     is_known = ~np.isnan(errors)
     who = places[is_known]
@@ -126,7 +126,7 @@ def replace_errors(past: Past, places: Array, errors: Array) -> Past:
     return past._replace(errors=window)
 
 
-def remember(past: Past, places: Array, gathered: Gathered, mean: Array) -> NamedArrays:
+def remember(past: Remembered, places: Array, gathered: Gathered, mean: Array) -> NamedArrays:
     updates, starts = past.updates.copy(), past.starts.copy()
     updates[places], starts[places] = gathered.updates, gathered.params
     moves, changes = past.moves, past.changes

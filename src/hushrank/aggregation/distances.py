@@ -34,8 +34,7 @@ def iterate_distances(updates: Array, distance: str) -> Iterator[tuple[slice, Ar
     step = max(1, _BLOCK // n)
     for first in range(0, n, step):
         block = slice(first, min(first + step, n))
-        squares = rows[block] @ rows.T
-        squares *= -2
+        squares = (-2 * rows[block]) @ rows.T
         squares += lengths
         squares += lengths[block, None]
         np.maximum(squares, 0, out=squares)

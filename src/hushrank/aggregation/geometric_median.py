@@ -30,7 +30,7 @@ class GeometricMedian:
         typical = float(np.median(distances) or distances.mean() or 1.0)
         floor = self.smoothing * typical
         for _ in range(self.weiszfeld_steps):
-            pulls = gathered.weights / np.maximum(distances, floor)  # [pillutla2022, Eq. 8]
+            pulls = gathered.weights / np.maximum(distances, floor)  # [pillutla2022]
             moved = pulls @ updates / pulls.sum()
             step, point = float(np.linalg.norm(moved - point)), moved
             distances = lengths(updates - point)

@@ -15,6 +15,7 @@ from hushrank.keys import key
 from hushrank.types import Array, Combined, Gathered, Rule
 
 INNER = ("trimmed-mean", "median", "krum", "multi-krum", "geometric-median")
+_ROWS = 256  # clients whose neighbours are counted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,16 @@ class Mixing:
 
     def __call__(self, gathered: Gathered) -> Combined:
         n, n_near = len(gathered.ids), len(gathered.ids) - self.assumed_malicious
-        weights, mixed = gathered.weights.astype(np.float64), np.empty(gathered.updates.shape)
-        near = np.empty((n, n), dtype=bool)
-        for rows, distances in iterate_distances(gathered.updates, EUCLIDEAN):
+        updates, weights = gathered.updates.astype(np.float64), gathered.weights.astype(np.float64)
+        mixed, near = np.empty_like(updates), np.empty((n, n), dtype=bool)
+        for rows, distances in iterate_distances(updates, EUCLIDEAN):
             near[rows] = mark_nearest(distances, n_near)
             counted = near[rows] * weights
-            mixed[rows] = counted @ gathered.updates / counted.sum(axis=1, keepdims=True)  # [allouah2023, Algorithm 2]
+            mixed[rows] = counted @ updates / counted.sum(axis=1, keepdims=True)  # [allouah2023]
         combined = self.inner(replace(gathered, updates=mixed, weights=np.ones(n)))
         who = np.ones(n) if combined.trust is None else combined.trust
-        chosen = who @ near / who.sum()  # how often a client was a neighbour of those who counted
-        return combined._replace(trust=np.minimum(1, chosen * n / n_near))
+        chosen = sum(who[i : i + _ROWS] @ near[i : i + _ROWS] for i in range(0, n, _ROWS)) / who.sum()
+        return combined._replace(trust=np.minimum(1, chosen * n / n_near))  # how often those who counted had it near
 
 
 def mark_nearest(distances: Array, n_near: int) -> Array:

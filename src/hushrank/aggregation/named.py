@@ -16,7 +16,7 @@ from hushrank.aggregation.geometric_median import GeometricMedian
 from hushrank.aggregation.krum import Krum, MultiKrum
 from hushrank.aggregation.median import median_aggregate
 from hushrank.aggregation.mixing import Mixing
-from hushrank.aggregation.norm_bound import NormBound
+from hushrank.aggregation.norm_bound import NormBounding
 from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
 from hushrank.aggregation.trimmed_mean import TrimmedMean
 from hushrank.keys import make_method
@@ -34,7 +34,7 @@ RULES: dict[str, RuleMaker] = {
     "median": median_aggregate,
     "bulyan": Bulyan,
     "geometric-median": GeometricMedian,
-    "norm-bound": NormBound,
+    "norm-bound": NormBounding,
     "centred-clipping": CentredClipping,
     "mixing": Mixing,
     "detector": Detector,

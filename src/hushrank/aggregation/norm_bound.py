@@ -13,7 +13,7 @@ from hushrank.types import Array, Combined, Gathered
 
 
 @dataclass(frozen=True, slots=True)
-class NormBound:
+class NormBounding:
     """The weighted mean of updates that are scaled down to a bound."""
 
     norm_bound: float | None = key(
@@ -25,7 +25,7 @@ class NormBound:
         norms = lengths(gathered.updates.astype(np.float64))
         bound = self.norm_factor * float(np.median(norms) if self.norm_bound is None else self.norm_bound)
         shares = shares_within(norms, bound)
-        update = mean_gathered(gathered.updates * shares[:, None], gathered.weights)  # [sun2019, section 4]
+        update = mean_gathered(gathered.updates * shares[:, None], gathered.weights)  # [sun2019]
         return Combined(update, memory=gathered.memory, trust=shares)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushrank.attacks.named import ATTACKS
-from hushrank.keys import at_least, key
+from hushrank.keys import at_least, key, keys_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,10 @@ class AttackKeys:
 
 def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:
     """A majority of liars decides what is honest, so that no rule could do anything [thesis, Section 5.2.1]."""
-    if keys.n_malicious and keys.attack is None:
-        raise ValueError(f"n_malicious is {keys.n_malicious}, but there is no attack: name one, or leave both out.")
+    if keys.attack is None:
+        for name in ("n_malicious", "attack_from", "attack_every"):
+            if (given := getattr(keys, name)) != keys_of(AttackKeys)[name].default:
+                raise ValueError(f"{name} is {given}, but there is no attack: name one, or leave {name} out.")
     if 2 * keys.n_malicious >= n_clients and keys.n_malicious:
         raise ValueError(
             f"n_malicious is {keys.n_malicious} of n_clients={n_clients}, must be less than half of them: where half "

@@ -69,6 +69,6 @@ def imagine_others(view: AttackView, key: Array) -> Array:
     assert view.own is not None
     own, n_others = view.own.astype(np.float64), view.n_clients - view.n_malicious
     n_params = own.shape[1]
-    spread = own.std(axis=0) if len(own) > 1 else np.full(n_params, mean_length(own) / np.sqrt(n_params))
+    spread = own.std(axis=0, ddof=1) if len(own) > 1 else np.full(n_params, mean_length(own) / np.sqrt(n_params))
     draws = draw_normal(key, n_others * n_params).reshape(n_others, n_params)
     return np.asarray(own.mean(axis=0) + spread * draws).astype(view.own.dtype)
