@@ -128,6 +128,12 @@ def test_updates_that_do_not_fit_are_refused_with_their_bytes() -> None:
         simulate(many, Options(memory_limit=1_000_000))
 
 
+def test_a_rule_whose_distances_do_not_fit_is_refused_with_their_bytes() -> None:
+    many = make(rule=find_rule("bulyan", assumed_malicious=5), population=Population(100_000, (1,)))
+    with pytest.raises(ValueError, match=r"needs about 8\d,[\d,]+ bytes and the memory limit is 16,000,000,000"):
+        simulate(many, Options(memory_limit=16_000_000_000))  # 100,000 x 100,000 x 8 bytes
+
+
 def test_a_round_without_a_quorum_leaves_the_rules_memory_alone() -> None:
     silent = make(rule=find_rule("momentum"), population=Population(2, (1,), dropout=0.999999))
     result = results(silent, "numba")[0]

@@ -28,6 +28,10 @@ class Bulyan:
     def n_needed(self) -> int:
         return 4 * self.assumed_malicious + 3  # [elmhamdi2018]
 
+    def count_bytes(self, n: int) -> int:
+        """Of distances and of the order of neighbours, with n clients."""
+        return n * n * ((8 if n <= _EXACT else 4) + 4)
+
     def __call__(self, gathered: Gathered) -> Combined:
         n, p = gathered.updates.shape
         n_kept = n - 4 * self.assumed_malicious

@@ -38,6 +38,10 @@ class Mixing:
     def n_needed(self) -> int:
         return max(2 * self.assumed_malicious + 1, int(getattr(self.inner, "n_needed", 1)))
 
+    def count_bytes(self, n: int) -> int:
+        """Of who is near to whom, with n clients."""
+        return n * n
+
     def __call__(self, gathered: Gathered) -> Combined:
         n, n_near = len(gathered.ids), len(gathered.ids) - self.assumed_malicious
         updates, weights = gathered.updates.astype(np.float64), gathered.weights.astype(np.float64)

@@ -89,6 +89,11 @@ class CheckedRule:
         """Malicious clients that it reckons with in a round."""
         return int(getattr(self.rule, ASSUMED, 0))
 
+    def count_bytes(self, n: int) -> int:
+        """What grows with the square of n clients; copies of the updates are counted by whoever has the updates."""
+        count = getattr(self.rule, "count_bytes", None)
+        return 0 if count is None else int(count(n))
+
     def __call__(self, gathered: Gathered) -> Combined:
         n_clients, n_params = gathered.updates.shape
         combined = self.rule(gathered)

@@ -161,6 +161,7 @@ def estimate_bytes(setting: Setting, plan: Plan) -> int:
 
 
 def gathered_bytes(setting: Setting, plan: Plan) -> int:
-    """Of all updates of a round at once, where the server needs them so, and of two copies on the way."""
-    method = setting.method
-    return 3 * 4 * plan.shape.n_cells * plan.shape.n_rows * method.n_params if method.is_gathered else 0
+    """Of all updates of a round at once, where the server needs them so, two copies on the way, and the rule's own."""
+    method, n_rows = setting.method, plan.shape.n_rows
+    own = 0 if method.rule is None else method.rule.count_bytes(n_rows)
+    return 3 * 4 * plan.shape.n_cells * n_rows * method.n_params + own if method.is_gathered else 0
