@@ -82,12 +82,17 @@ def run(chosen: argparse.Namespace, fold: Fold, rule: str, lie: str) -> Json:
         _, params, _ = read_ranker(Path(place) / "ranker.safetensors")
         status = json.loads(command("server", "status", f"{place}/f", "--json"))
         told = [line for line in command("server", "status", f"{place}/f").splitlines() if line[:4] in ("rule", "dist")]
-        accepted = {each["client"]: each["accepted"] for each in read_clients(place)}
+        clients = read_clients(place)
         liar = find_liar(place, words)
     quality = mean_ndcg(fold.test, fold.test.features @ params.astype(np.float64)).value
     named = [each["client"] for each in status["distrusted"]]
     found = {"liar": liar, "distrusted": status["distrusted"], "named_alone": named == [liar], "status": told}
-    counted = {"rounds": status["rounds_closed"], "accepted": sum(accepted.values()), "refused": status["refused"]}
+    found["gives_trust"] = any(each["trust"] is not None for each in clients)
+    counted = {
+        "rounds": status["rounds_closed"],
+        "accepted": sum(each["accepted"] for each in clients),
+        "refused": status["refused"],
+    }
     return {"ndcg": quality, **counted, **found, "seconds": time.monotonic() - began}
 
 
