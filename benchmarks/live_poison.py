@@ -88,11 +88,8 @@ def run(chosen: argparse.Namespace, fold: Fold, rule: str, lie: str) -> Json:
     named = [each["client"] for each in status["distrusted"]]
     found = {"liar": liar, "distrusted": status["distrusted"], "named_alone": named == [liar], "status": told}
     found["gives_trust"] = any(each["trust"] is not None for each in clients)
-    counted = {
-        "rounds": status["rounds_closed"],
-        "accepted": sum(each["accepted"] for each in clients),
-        "refused": status["refused"],
-    }
+    n_accepted = sum(each["accepted"] for each in clients)
+    counted = {"rounds": status["rounds_closed"], "accepted": n_accepted, "refused": status["refused"]}
     return {"ndcg": quality, **counted, **found, "seconds": time.monotonic() - began}
 
 

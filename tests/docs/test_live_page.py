@@ -47,3 +47,15 @@ def test_soak() -> None:
     assert f"{load['updates']:,} updates were acknowledged in {load['rounds']:,} rounds" in PAGE
     memory = load["server_memory_mb_over_time"]
     assert (memory[0], memory[-1]) == (73, 74) and max(memory) == 74 and load["seconds"] > 1800
+
+
+def test_what_is_said_of_the_live_poisoner_was_measured() -> None:
+    runs = [row for row in read("live_poison")["runs"] if row["rule"] in ("multi-krum", "detector")]
+    assert all(row["rounds"] == 50 and row["refused"] == {} for row in runs) and len(runs) == 20
+    seen = {(row["rule"], row["lie"], row["fold"]): row["distrusted"] for row in runs}
+    liars = {row["fold"]: row["liar"] for row in runs if (row["rule"], row["lie"]) == ("multi-krum", "sign-flip")}
+    for fold, liar in liars.items():
+        (named,), (in_peace,) = seen["multi-krum", "sign-flip", fold], seen["multi-krum", "none", fold]
+        assert (named["client"], named["low_since"], named["n_low"], in_peace["n_low"]) == (liar, 1, 50, 1)
+        assert seen["detector", "sign-flip", fold] == []
+    assert "Multi-Krum named the liar in every fold, from the first round on" in PAGE
