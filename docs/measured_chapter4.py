@@ -17,7 +17,8 @@ from hushrank.look.numbers import format_count, format_signed
 
 PARTS = {  # {part: (its name, rounds)} in the order of the page
     "three-grades": ("MQ2008, linear", 10_000),
-    "three-grades-network": ("MQ2008, network", 200),
+    "three-grades-network": ("MQ2008, network", 10_000),
+    "three-grades-network-short": ("MQ2008, network", 200),
     "mslr-like": ("generated `mslr-like`, linear", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
 }

@@ -17,6 +17,7 @@ from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.federation.groups import Group
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, AttackView, Combined, Gathered, Knowledge
 
@@ -176,3 +177,12 @@ def test_without_a_limit_updates_must_fit_into_the_machine(monkeypatch: pytest.M
     monkeypatch.setattr(simulation, "count_memory", lambda: 1_000)
     with pytest.raises(ValueError, match=r"needs about [\d,]+ bytes and this machine's memory is 1,000"):
         simulate(make(rule=find_rule("median")), Options())
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_a_rule_may_remember_arrays_of_any_size_where_clients_differ(engine: str) -> None:
+    groups = replace(UNEQUAL, groups=(0, 1))
+    setting = make(rule=find_rule("momentum"), population=groups)
+    train = setting.dataset.folds[0].train
+    differ = replace(setting, groups=((Group("one", train), Group("other", train)),))
+    assert np.isfinite(results(replace(differ, repeats=1), engine)[1].params).all()

@@ -31,7 +31,7 @@ def assert_same_bits(ours: list[CellResult], theirs: list[CellResult]) -> None:
 
 def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut the six cells into three batches."""
-    monkeypatch.setattr(plan, "_CELLS", 2)
+    monkeypatch.setattr(plan, "_CELLS", {"cpu": 2})
 
 
 ENGINES = [Options(engine="numba"), Options(engine="xla")]
@@ -82,7 +82,7 @@ def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.Mo
     setting, options = tiny_setting(population=Population(9, (2,))), Options(engine="xla")
     together, _ = simulate(setting, options)
     monkeypatch.setattr(plan, "_BLOCK_ROWS", 4)  # blocks of at most four clients, the last one padded
-    monkeypatch.setattr(plan, "_CELLS", 1)
+    monkeypatch.setattr(plan, "_CELLS", {"cpu": 1})
     monkeypatch.setattr(plan, "_TILE", {"cpu": 3})
     shape = make_plans(setting, platform="cpu")[0].shape
     assert (shape.n_blocks, shape.block, shape.n_tiles) == (3, 3, 1)

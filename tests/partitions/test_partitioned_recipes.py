@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, simulate
 from hushrank.federation.cohort import count_interactions
+from hushrank.partitions.mixture import divide_clients
 from hushrank.recipes.population import clients_of, partition_of
 from hushrank.recipes.recipe import NAMED, Recipe, as_json, change_recipe, hash_recipe, recipe_from_json
 from hushrank.recipes.resolve import resolve
@@ -147,6 +149,77 @@ def _pairs(found: list[list[bytes]]) -> list[tuple[list[bytes], list[bytes]]]:
 def test_one_repeat_of_several_is_the_same_as_alone() -> None:
     one, two = (resolve(recipe("intents", 4, repeats=n)) for n in (1, 2))
     assert labels_of(one, 0) == labels_of(two, 0)
+
+
+UNDRAWN: list[tuple[str, int, dict[str, Any]]] = [
+    ("labels-1", 3, {}),
+    ("labels-1+quantity", 3, {}),
+    ("labels-1+clicks", 3, {}),
+    ("clicks", 3, {}),
+    ("clicks", 3, {"control": True}),
+    ("clicks+labels-1", 6, {"control": True}),  # whose documents are drawn, but all clients have them all
+    ("quantity", 5, {}),
+    ("intents", 4, {"carry": 1.0}),
+]
+
+
+@pytest.mark.parametrize(("partition", "n_clients", "changes"), UNDRAWN)
+def test_a_division_without_chance_is_made_once_for_all_repeats(
+    partition: str, n_clients: int, changes: dict[str, Any]
+) -> None:
+    setting = resolve(recipe(partition, n_clients, folds=[1, 2], repeats=3, **changes))
+    assert setting.groups is not None and len(setting.groups) == 2 and not setting.is_divided_anew
+    assert {setting.place_of(fold, repeat) for fold in range(2) for repeat in range(3)} == {(0, 0), (1, 0)}
+    for fold in range(2):
+        first, *others = ([group.train for group in setting.groups_of(fold, repeat)] for repeat in range(3))
+        assert all(one is other for sets in others for one, other in zip(first, sets, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("partition", "n_clients", "changes"),
+    [
+        ("labels-1", 6, {}),
+        ("labels-2", 3, {}),
+        ("labels-1+quantity", 6, {}),
+        ("dirichlet", 3, {}),
+        ("queries", 2, {}),
+        ("queries", 2, {"control": True}),
+        ("intents", 4, {"carry": 0.5}),
+        ("intents", 4, {"carry": 0.5, "control": True}),
+    ],
+)
+def test_a_division_by_chance_is_drawn_in_every_repeat(partition: str, n_clients: int, changes: dict[str, Any]) -> None:
+    setting = resolve(recipe(partition, n_clients, folds=[1, 2], repeats=3, **changes))
+    assert setting.is_divided_anew and setting.groups is not None and len(setting.groups) == 6
+    found = [
+        [
+            queries.features.tobytes() + queries.grades.tobytes()
+            for g in groups
+            for queries in (g.train, g.test or g.train)
+        ]
+        for groups in setting.groups
+    ]
+    assert len({b"".join(each) for each in found[:3]}) > 1
+
+
+@pytest.mark.parametrize("engine", ["numba", "xla", "plain"])
+@pytest.mark.parametrize(("partition", "n_clients"), [("labels-1+quantity", 3), ("clicks", 3)])
+def test_repeats_that_share_a_division_learn_as_if_each_had_its_own(
+    partition: str, n_clients: int, engine: str
+) -> None:
+    made = recipe(partition, n_clients, folds=[1, 2], repeats=2)
+    shared = resolve(made)
+    divided, population = partition_of(made), clients_of(made)
+    each = [
+        divide_clients(divided, replace(shared.dataset, folds=(fold,)), population, repeats=1).groups
+        for fold in shared.dataset.folds
+        for _ in range(2)
+    ]
+    own = replace(shared, groups=tuple(groups[0] for groups in each if groups is not None))
+    assert own.is_divided_anew and not shared.is_divided_anew
+    for one, other in zip(*(simulate(s, Options(engine=engine))[0] for s in (shared, own)), strict=True):
+        assert one.params.tobytes() == other.params.tobytes() and one.online.tobytes() == other.online.tobytes()
+        assert all(np.array_equal(one.looks[name], other.looks[name], equal_nan=True) for name in one.looks)
 
 
 @pytest.mark.parametrize("engine", ["numba", "xla"])

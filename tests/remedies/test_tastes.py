@@ -137,7 +137,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(engine: str, tmp_path: Path, mon
 def test_workers_and_a_tight_memory_limit_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     from hushrank.engine import fused, plan
 
-    monkeypatch.setattr(plan, "_CELLS", 1)
+    monkeypatch.setattr(plan, "_CELLS", {"cpu": 1})
     monkeypatch.setattr(fused, "_BLOCK", 3)
     monkeypatch.setattr(fused, "_WORTH_HANDING_OVER", 1)
     setting = opposed(with_remedy(Tastes(n_tastes=3), population=Population(10, (2, 1))))

@@ -19,6 +19,7 @@ from hushrank.aggregation.mixing import Mixing
 from hushrank.aggregation.norm_bound import NormBounding
 from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
 from hushrank.aggregation.trimmed_mean import TrimmedMean
+from hushrank.aggregation.watchful import Watchful
 from hushrank.keys import make_method
 from hushrank.registry import register
 from hushrank.types import Array, Combined, Gathered, Rule
@@ -38,6 +39,7 @@ RULES: dict[str, RuleMaker] = {
     "centred-clipping": CentredClipping,
     "mixing": Mixing,
     "detector": Detector,
+    "watchful": Watchful,
 }
 
 

@@ -20,7 +20,7 @@ from hushrank.engine.setting import Setting, attacks_of
 from hushrank.federation.cohort import find_groups
 from hushrank.federation.groups import Group, measured_groups
 from hushrank.federation.personal import own_rankers, personal_places
-from hushrank.federation.state import OWN_PARAMETERS
+from hushrank.federation.state import OWN_PARAMETERS, RULE
 from hushrank.types import Array, Attack, NamedArrays
 
 SPLITS = ("test", "vali")
@@ -103,7 +103,7 @@ class SimulationBatch:
         """The mean over clients of how well each client's own ranker orders that client's own queries, by nDCG@k; over
         those clients who have a query with a relevant document."""
         cell, method = self.plan.cells[c], self.setting.method
-        own = {name: array[c] for name, array in state.items()}
+        own = {name: array[c] for name, array in state.items() if not name.startswith(RULE)}  # a rule's have no cells
         n_clients, total, n_measured = method.population.n_clients, 0.0, 0
         rankers = own_rankers(method.remedy, method.ranker, own, own[PARAMS], n_clients)
         of_client = find_groups(method.population, np.arange(n_clients))

@@ -22,15 +22,15 @@ from hushrank.rankers.linear import LinearRanker
 from hushrank.types import Array, QuerySet
 
 CHUNK = 256  # Why: most rounds in one call; between calls the host looks at clock, signals and progress
-_ROWS = 1024  # Why: lists in flight per step; enough to hide launch costs, few enough to stay in the cache
-_CELLS = 32  # Why: leaves several batches for several workers when there are many cells
+_ROWS = {"cpu": 1024, "gpu": 1 << 14}  # Why: lists in flight per step; enough to hide launch costs, and in a cache
+_CELLS = {"cpu": 32, "gpu": 1024}  # Why: several batches for several workers on a processor; a GPU is one worker
 _BLOCK_ROWS = 1 << 14  # Why: bounds the lists in flight of a huge cohort
-_BLOCK_BYTES = 64 << 20  # Why: local parameters of one block; a network of 64 over 700 features still gives 370 rows
-_TILE = {"cpu": 64, "gpu": _BLOCK_ROWS}  # Why: lists per tile; a GPU wants all of them at once
-_WIDTHS = {
-    "cpu": (0.3, 0.6, 0.8, 0.92, 0.98, 1.0),
-    "gpu": (1.0,),
-}  # Why: quantiles of the lengths; each costs compilation
+# Why: local parameters of one block; a network of 64 over 700 features still gives 370 rows on a processor
+_BLOCK_BYTES = {"cpu": 64 << 20, "gpu": 256 << 20}
+_TILE = {"cpu": 64, "gpu": 1024}  # Why: lists per tile; a GPU needs more of them to be busy
+_WIDTHS = (0.3, 0.6, 0.8, 0.92, 0.98, 1.0)  # Why: quantiles of the lengths; each costs compilation
+_LONG = 5  # Why: on a GPU, times the mean length that the longest list must have until a network's tiles pay for their
+# launches: mslr-like (11 times, labels-1) 1.6 -> 2.9 million searches a second, mq2007-like (4 times) 6.1 -> 4.2
 _COLUMNS = 256  # Why: each column is a term of the program's text
 
 
@@ -78,7 +78,7 @@ def make_plans(setting: Setting, *, platform: str, n_devices: int = 1) -> tuple[
         for fold in range(len(setting.dataset.folds))
         for repeat in range(setting.repeats)
     ]
-    most = max(1, min(_ROWS // setting.method.rows_per_update, _CELLS))
+    most = max(1, min(_ROWS[platform] // setting.method.rows_per_update, _CELLS[platform]))
     size = -(-len(cells) // -(-len(cells) // most))
     return tuple(
         make_plan(setting, tuple(cells[i : i + size]), platform, n_devices) for i in range(0, len(cells), size)
@@ -89,12 +89,13 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
     places = tuple(sorted({setting.place_of(cell.fold, cell.repeat) for cell in cells}))
     n_rows, n_cells = setting.method.rows_per_update, len(cells)
     lists = setting.method.lists_per_row
-    fits = max(1, min(_BLOCK_BYTES // (4 * setting.method.n_sent), _BLOCK_ROWS) // (n_cells * lists))
+    fits = max(1, min(_BLOCK_BYTES[platform] // (4 * setting.method.n_sent), _BLOCK_ROWS) // (n_cells * lists))
     share = -(-n_rows // n_devices)
     n_blocks = -(-share // fits)
     block = -(-share // n_blocks)
     is_linear = isinstance(setting.method.ranker, LinearRanker)
-    tile = min(_TILE[platform], block * n_cells * lists)
+    has_tiles = platform == "cpu" or (not is_linear and has_long_lists(setting))
+    tile = min(_TILE[platform] if has_tiles else _BLOCK_ROWS, block * n_cells * lists)
     shape = Shape(
         n_cells=n_cells,
         n_devices=n_devices,
@@ -104,7 +105,7 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         n_blocks=n_blocks,
         tile=tile,
         n_tiles=-(-block * n_cells * lists // tile),
-        widths=list_widths(setting, platform),
+        widths=list_widths(setting, _WIDTHS if has_tiles else (1.0,)),
         by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
         n_documents=_count_features(setting, places),
         n_labels=len(places) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
@@ -141,13 +142,22 @@ def _training_sets(setting: Setting, place: tuple[int, int]) -> list[QuerySet]:
     return [group.train for group in setting.groups_of(*place)]
 
 
-def list_widths(setting: Setting, platform: str) -> tuple[int, ...]:
+def list_widths(setting: Setting, quantiles: tuple[float, ...]) -> tuple[int, ...]:
     """Paddings that waste little: quantiles of the list lengths, as multiples of eight, no shorter than a page."""
-    lengths: Array = np.concatenate(
+    marks = np.quantile(_lengths(setting), quantiles)
+    return tuple(sorted({int(-(-max(mark, setting.method.k) // 8) * 8) for mark in marks}))
+
+
+def has_long_lists(setting: Setting) -> bool:
+    """Whether one padding for all lists would be mostly padding."""
+    lengths = _lengths(setting)
+    return bool(lengths.max() > _LONG * lengths.mean())
+
+
+def _lengths(setting: Setting) -> Array:
+    return np.concatenate(
         [s.lengths for of_fold in _places_by_fold(setting) for place in of_fold for s in _training_sets(setting, place)]
     )
-    marks = np.quantile(lengths, _WIDTHS[platform])
-    return tuple(sorted({int(-(-max(mark, setting.method.k) // 8) * 8) for mark in marks}))
 
 
 def estimate_bytes(setting: Setting, plan: Plan) -> int:

@@ -40,7 +40,7 @@ class Behaviours:
         names = BEHAVIOURS[self.behaviour]
         check_even(whole.n_clients, len(names), f"click behaviours ({', '.join(names)})")
         kinds = tuple(Kind(name, user=named_user(name, n_grades=whole.n_grades)) for name in names)
-        return Division(kinds, tuple(range(len(names))))
+        return Division(kinds, tuple(range(len(names))), is_drawn=False)
 
     def measure(self, whole: Whole, division: Division) -> Skew:
         outcomes = [describe_outcomes(kind.user, whole.n_grades) for kind in division.kinds if kind.user is not None]

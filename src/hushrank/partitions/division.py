@@ -52,6 +52,7 @@ class Division:
 
     kinds: tuple[Kind, ...]
     of_client: tuple[int, ...]  # client c is of kind of_client[c % len]
+    is_drawn: bool = True  # whether another key gives another one; the same in every fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def make_alike(division: Division, *, is_redrawn: bool) -> Division:
         for kind in division.kinds
     )
     is_needed = any(kind.test is not None or kind.user is not None for kind in kinds)
-    return Division(kinds, division.of_client) if is_needed else Division((Kind("all"),), (0,))
+    return replace(division, kinds=kinds) if is_needed else Division((Kind("all"),), (0,), is_drawn=False)
 
 
 def divergence(one: Array, other: Array) -> float:

@@ -43,7 +43,7 @@ class Intents:
                 judge(split, of_query[:, group]) for split, of_query in zip(_splits(whole), chosen, strict=True)
             )
             kinds.append(Kind(f"intent-{group + 1}", train, vali, test))
-        return Division(tuple(kinds), tuple(range(n)))
+        return Division(tuple(kinds), tuple(range(n)), is_drawn=self.carry < 1)
 
     def measure(self, whole: Whole, division: Division) -> Skew:
         relevant = [(kind.train or whole.fold.train).grades > 0 for kind in division.kinds]

@@ -43,15 +43,16 @@ class Labels:
         owned = [grades_of[client % len(grades_of)] for client in range(n_clients)]
         names = name_apart(["labels-" + "-".join(map(str, grades)) for grades in owned])
         owners = np.empty(train.n_documents, np.int64)
-        for grade in range(whole.n_grades):
-            having = np.array([client for client, grades in enumerate(owned) if grade in grades])
-            rows = shuffled_rows(train.grades, grade, whole.key)
-            for client, share in zip(having, np.array_split(rows, len(having)), strict=True):
+        having = [[c for c, grades in enumerate(owned) if grade in grades] for grade in range(whole.n_grades)]
+        for grade, clients in enumerate(having):
+            is_shared = len(clients) > 1
+            rows = shuffled_rows(train.grades, grade, whole.key) if is_shared else np.flatnonzero(train.grades == grade)
+            for client, share in zip(clients, np.array_split(rows, len(clients)), strict=True):
                 owners[share] = client
         parts = hand_out(train, owners, n_clients)
         refuse_empty(names, parts, fold=whole.fold.number, advice="take fewer clients, or data with more documents.")
         kinds = tuple(Kind(name, train=part) for name, part in zip(names, parts, strict=True))
-        return Division(kinds, tuple(range(n_clients)))
+        return Division(kinds, tuple(range(n_clients)), is_drawn=any(len(clients) > 1 for clients in having))
 
     def measure(self, whole: Whole, division: Division) -> Skew:
         return measure_grades(f"labels-{self.n_labels}", whole, division)

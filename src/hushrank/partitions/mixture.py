@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from hushrank.streams import Purpose, seed_key, stream
 from hushrank.types import Array, Dataset, Fold
 
 T = TypeVar("T")
+Grouping: TypeAlias = tuple[tuple[Group, ...], tuple[int, ...]]  # groups, and each client's
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,20 @@ class Divided:
     """Clients in groups."""
 
     population: Population
-    groups: tuple[tuple[Group, ...], ...] | None  # of each fold and repeat, fold by fold; None: all are alike
+    # Of each fold, or of each fold and repeat, fold by fold, where draws decide; None: all are alike.
+    groups: tuple[tuple[Group, ...], ...] | None
 
 
 def divide_clients(partition: Partition, dataset: Dataset, population: Population, *, repeats: int) -> Divided:
     """The groups of every fold and repeat, and a population whose clients belong to them."""
     if not partition.parts:
         return Divided(population, None)
-    divided = []
-    for fold in dataset.folds:
-        for repeat in range(repeats):
-            sizes = {"n_clients": population.n_clients, "n_grades": dataset.n_grades}
-            whole = partition.whole_of(fold, repeat, **sizes)
-            divided.append(join_divisions(list(partition.divide(whole).values()), fold, population.n_clients))
+    sizes = {"n_clients": population.n_clients, "n_grades": dataset.n_grades}
+    divided = [
+        each
+        for fold in dataset.folds
+        for each in divide_fold(partition, [partition.whole_of(fold, repeat, **sizes) for repeat in range(repeats)])
+    ]
     of_client = divided[0][1]
     if all(len(groups) == 1 and groups[0].name == "all" for groups, _ in divided):
         return Divided(population, None)
@@ -76,7 +78,18 @@ def divide_clients(partition: Partition, dataset: Dataset, population: Populatio
     return Divided(several, tuple(groups for groups, _ in divided))
 
 
-def join_divisions(divisions: list[Division], fold: Fold, n_clients: int) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+def divide_fold(partition: Partition, repeats: list[Whole]) -> list[Grouping]:
+    """Of each repeat; of all of them at once where no draw decides."""
+    found = []
+    for whole in repeats:
+        divisions = list(partition.divide(whole).values())
+        found.append(join_divisions(divisions, whole.fold, whole.n_clients))
+        if not any(division.is_drawn for division in divisions):
+            break
+    return found
+
+
+def join_divisions(divisions: list[Division], fold: Fold, n_clients: int) -> Grouping:
     """Groups of clients that are alike in every part, and each client's."""
     n = min(n_clients, math.lcm(*(len(division.of_client) for division in divisions)))
     together = [tuple(d.of_client[client % len(d.of_client)] for d in divisions) for client in range(n)]

@@ -35,7 +35,7 @@ class Quantity:
         counts = self.searches(whole.n_clients)
         different = sorted(set(counts))
         kinds = tuple(Kind(f"searches-{n}", n_interactions=n) for n in different)
-        return Division(kinds, tuple(different.index(n) for n in counts))
+        return Division(kinds, tuple(different.index(n) for n in counts), is_drawn=False)
 
     def measure(self, whole: Whole, division: Division) -> Skew:
         counts = np.resize(self.searches(whole.n_clients), whole.n_clients)
