@@ -59,3 +59,15 @@ def test_what_is_said_of_the_live_poisoner_was_measured() -> None:
         assert (named["client"], named["low_since"], named["n_low"], in_peace["n_low"]) == (liar, 1, 50, 1)
         assert seen["detector", "sign-flip", fold] == []
     assert "Multi-Krum named the liar in every fold, from the first round on" in PAGE
+
+
+def test_what_is_said_of_watchful_beside_a_live_poisoner_was_measured() -> None:
+    runs = read("live_poison")["runs"]
+    attacked = [row for row in runs if (row["rule"], row["lie"]) == ("watchful", "sign-flip")]
+    assert all(row["named_alone"] for row in attacked) and len(attacked) == 5
+    assert {row["distrusted"][0]["low_since"] for row in attacked} == {10, 11, 12}
+    peace = {(row["rule"], row["fold"]): row for row in runs if row["lie"] == "none"}
+    for fold in range(1, 6):
+        assert peace["watchful", fold]["distrusted"] == []
+        assert peace["watchful", fold]["ndcg"] == pytest.approx(peace["mean", fold]["ndcg"], abs=1e-9)
+    assert "since a round from 10 to 12" in PAGE

@@ -34,6 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "sound": ("fpdgd", {"privacy": "sound", "noise_multiplier": 1.5, "clip_norm": 0.1}, ("plain", "numba", "xla")),
     "median": ("fpdgd", {"aggregation": "median"}, ("plain", "numba", "xla")),
     "multi-krum": ("fpdgd", {"aggregation": "multi-krum", "assumed_malicious": 2}, ("plain", "numba", "xla")),
+    "watchful": ("fpdgd", {"aggregation": "watchful"}, ("plain", "numba", "xla")),
     "foltr-es": ("foltr-es", {"p": 0.9}, ("plain", "numba", "xla")),
 }
 

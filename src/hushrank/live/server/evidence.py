@@ -32,7 +32,7 @@ class Trust(NamedTuple):
 
     def describe(self) -> str:
         """Of a client that is distrusted."""
-        times = f" ({self.n_low} updates in a row)"
+        times = f" ({self.n_low} {'update' if self.n_low == 1 else 'updates'} in a row)"
         return f"since round {self.low_since}: client {self.client}, trust {self.trust:.2f}{times}"
 
 
