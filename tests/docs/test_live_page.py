@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from shown_blocks import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "live.md").read_text(encoding="utf-8").split())
