@@ -144,7 +144,7 @@ def read_server(path: Path) -> Served:
             dict(server.execute("SELECT number, state FROM rounds")),
             dict(server.execute("SELECT credential_hash, id FROM clients")),
             dict(server.execute("SELECT id, accepted FROM clients")),
-            {(round, client): Body(weight, body) for round, client, weight, body in updates},
+            {(round, client): Body(weight, body, client) for round, client, weight, body in updates},
             {round: np.frombuffer(params, "<f4") for round, params in rankers},
             dict(server.execute("SELECT reason, n FROM refused")),
         )
@@ -216,7 +216,7 @@ def check_rankers(served: Served) -> float | None:
     for round in sorted(r for r, s in served.states.items() if s == "closed"):
         bodies = [accepted[cell] for cell in sorted(accepted) if cell[0] == round]
         before = params
-        params, state = next_ranker(agreement, params, state, bodies, round=round)
+        params, state, _ = next_ranker(agreement, params, state, bodies, round=round)
         assert np.array_equal(params, rankers[round]), f"round {round}: the ranker is not what its updates give"
         if largest is not None:  # weighted mean [fpdgd, Algorithm 2]
             deltas = np.array([np.frombuffer(body.content, "<f4") for body in bodies], np.float64)

@@ -167,7 +167,7 @@ def check_store(server: Server, seen: Seen) -> int:
         numbers = list(connection.execute(closed).scalars())
         for number in numbers:
             bodies = store.read_bodies(connection, number)
-            params, state = next_ranker(server.agreement, params, state, bodies, round=number)
+            params, state, _ = next_ranker(server.agreement, params, state, bodies, round=number)
         if not np.array_equal(store.read_ranker(connection)[0], params):
             raise AssertionError("the final ranker is not what a replay of the stored updates gives")
     return len(numbers)

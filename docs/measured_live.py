@@ -58,4 +58,21 @@ def chaos(data: Path) -> str:
     return make_markdown(["", *(run["method"] for run in runs)], [[name, *cells] for name, cells in rows.items()])
 
 
-TABLES: Tables = {"poisoner": poisoner, "hostile": hostile, "chaos": chaos}
+def live_poison(data: Path) -> str:
+    """What one poisoner at the norm bound costs with each rule, and whether the operator sees who it is."""
+    measured = read(data, "live_poison")
+    found, telling = measured["means"], {row["rule"] for row in measured["runs"] if row["gives_trust"]}
+    rules = dict.fromkeys(row["rule"] for row in found)
+    lies = [lie for lie in dict.fromkeys(row["lie"] for row in found) if lie != "none"]
+    cells = {(row["rule"], row["lie"]): row for row in found}
+    lines = []
+    for rule in rules:
+        attacked = [cells[rule, lie] for lie in lies]
+        named = [f"{row['named_alone']} of {row['n']}" if rule in telling else "gives no trust" for row in attacked]
+        qualities = [format_value(row["ndcg"]) for row in (cells[rule, "none"], *attacked)]
+        lines.append([f"`{rule}`", *qualities, *named])
+    header = ["rule", "nobody lies", *(f"`{lie}`" for lie in lies), *(f"named, `{lie}`" for lie in lies)]
+    return make_markdown(header, lines)
+
+
+TABLES: Tables = {"poisoner": poisoner, "live_poison": live_poison, "hostile": hostile, "chaos": chaos}

@@ -222,6 +222,20 @@ def make_method(methods: Mapping[str, Any], name: str, options: Mapping[str, obj
     return method(**options) if isinstance(method, type) else method
 
 
+def read_settings(methods: Mapping[str, object], name: str, given: Settings) -> dict[str, Any]:
+    """What a registered method is given, where it differs from the defaults: of its types, and refused at the door."""
+    known = method_keys(methods, name)
+    for each in given:
+        if each not in known:
+            raise ValueError(f"{name} has no setting {each!r}; {hint_names(each, known)}")
+    read = {each: read_value(known[each], value, none_unsets=True) for each, value in sorted(given.items())}
+    for each, value in read.items():
+        check_value(known[each], value)
+    chosen = {each: value for each, value in read.items() if value != known[each].default}
+    make_method(methods, name, chosen)  # Why: what a method refuses when it is made is refused here
+    return chosen
+
+
 def make_methods(methods: Mapping[str, object], name: str, options: Mapping[str, object]) -> list[Any]:
     """Each method that a value names, with the options that are its own."""
     return [

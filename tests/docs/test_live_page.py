@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from shown_blocks import ROOT
 
 PAGE = " ".join((ROOT / "docs" / "live.md").read_text(encoding="utf-8").split())
@@ -47,3 +48,27 @@ def test_soak() -> None:
     assert f"{load['updates']:,} updates were acknowledged in {load['rounds']:,} rounds" in PAGE
     memory = load["server_memory_mb_over_time"]
     assert (memory[0], memory[-1]) == (73, 74) and max(memory) == 74 and load["seconds"] > 1800
+
+
+def test_what_is_said_of_the_live_poisoner_was_measured() -> None:
+    runs = [row for row in read("live_poison")["runs"] if row["rule"] in ("multi-krum", "detector")]
+    assert all(row["rounds"] == 50 and row["refused"] == {} for row in runs) and len(runs) == 20
+    seen = {(row["rule"], row["lie"], row["fold"]): row["distrusted"] for row in runs}
+    liars = {row["fold"]: row["liar"] for row in runs if (row["rule"], row["lie"]) == ("multi-krum", "sign-flip")}
+    for fold, liar in liars.items():
+        (named,), (in_peace,) = seen["multi-krum", "sign-flip", fold], seen["multi-krum", "none", fold]
+        assert (named["client"], named["low_since"], named["n_low"], in_peace["n_low"]) == (liar, 1, 50, 1)
+        assert seen["detector", "sign-flip", fold] == []
+    assert "Multi-Krum named the liar in every fold, from the first round on" in PAGE
+
+
+def test_what_is_said_of_watchful_beside_a_live_poisoner_was_measured() -> None:
+    runs = read("live_poison")["runs"]
+    attacked = [row for row in runs if (row["rule"], row["lie"]) == ("watchful", "sign-flip")]
+    assert all(row["named_alone"] for row in attacked) and len(attacked) == 5
+    assert {row["distrusted"][0]["low_since"] for row in attacked} == {10, 11, 12}
+    peace = {(row["rule"], row["fold"]): row for row in runs if row["lie"] == "none"}
+    for fold in range(1, 6):
+        assert peace["watchful", fold]["distrusted"] == []
+        assert peace["watchful", fold]["ndcg"] == pytest.approx(peace["mean", fold]["ndcg"], abs=1e-9)
+    assert "since a round from 10 to 12" in PAGE

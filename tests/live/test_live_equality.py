@@ -32,12 +32,15 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     ),
     "paper": ("fpdgd", {"privacy": "paper", "epsilon": 4.5}, ("plain",)),  # fast engines draw the shares' sum at once
     "sound": ("fpdgd", {"privacy": "sound", "noise_multiplier": 1.5, "clip_norm": 0.1}, ("plain", "numba", "xla")),
+    "median": ("fpdgd", {"aggregation": "median"}, ("plain", "numba", "xla")),
+    "multi-krum": ("fpdgd", {"aggregation": "multi-krum", "assumed_malicious": 2}, ("plain", "numba", "xla")),
+    "watchful": ("fpdgd", {"aggregation": "watchful"}, ("plain", "numba", "xla")),
     "foltr-es": ("foltr-es", {"p": 0.9}, ("plain", "numba", "xla")),
 }
 
 
-def live_ranker(place: Path, name: str, *, n_clients: int, rounds: int) -> Array:
-    """[n_params] after all rounds of a server and as many client processes."""
+def live_ranker(place: Path, name: str, *, n_clients: int, rounds: int, first: tuple[str, ...] = ()) -> Array:
+    """[n_params] after all rounds of a server and as many client processes; first: further words for the first one."""
     method, chosen, _ = CASES[name]
     agreed = {**chosen, "rounds": rounds, "min_clients": n_clients, "least_deadline_s": 60}  # nobody is ever late
     if "privacy" in chosen:
@@ -45,16 +48,17 @@ def live_ranker(place: Path, name: str, *, n_clients: int, rounds: int) -> Array
     words = ("--method", method, "--features", N_FEATURES, "--simulate", "--seed", 5, "--tokens", n_clients)
     create_federation(place / "server", *words, **agreed)
     with serving(place / "server") as server:
-        said = finish([start_person(server, place / "people", i) for i in range(n_clients)])
+        people = [start_person(server, place / "people", i, *(() if i else first)) for i in range(n_clients)]
+        said = finish(people)
         assert all("ended: the federation is finished" in words and "no privacy: seeded" in words for words in said)
         return server.export()
 
 
-def simulated_ranker(name: str, engine: str, *, n_clients: int, rounds: int) -> Array:
+def simulated_ranker(name: str, engine: str, *, n_clients: int, rounds: int, **liars: str | int) -> Array:
     """[n_params] by `hushrank run` with the same recipe and seed."""
     method, chosen, _ = CASES[name]
     same = {"data": "tiny", "folds": [1], "clicks": "perfect", "n_clients": n_clients, "rounds": rounds, "seed": 5}
-    recipe = change_recipe(find_recipe(method), {**chosen, **same})
+    recipe = change_recipe(find_recipe(method), {**chosen, **same, **liars})
     (result,), _ = simulate(resolve(recipe), Options(engine=engine, device="cpu"))
     return result.params
 
@@ -69,9 +73,20 @@ def check_equal(place: Path, name: str, *, n_clients: int, rounds: int, engines:
         np.testing.assert_allclose(live, simulated, atol=margin * largest, rtol=0, err_msg=engine)
 
 
-@pytest.mark.parametrize("name", ["fpdgd", "foltr-es"])
+@pytest.mark.parametrize("name", ["fpdgd", "foltr-es", "median"])
 def test_three_processes_and_five_rounds_give_the_simulators_ranker(name: str, tmp_path: Path) -> None:
     check_equal(tmp_path, name, n_clients=3, rounds=5, engines=("plain",))
+
+
+def test_a_pretend_liar_does_what_the_simulators_malicious_client_does(tmp_path: Path) -> None:
+    live = live_ranker(tmp_path, "median", n_clients=3, rounds=5, first=("--attack", "sign-flip"))
+    liars: dict[str, str | int] = {"attack": "sign-flip", "n_malicious": 1}
+    simulated, honest = (
+        simulated_ranker("median", "plain", n_clients=3, rounds=5, **each) for each in (liars, dict[str, str | int]())
+    )
+    largest = np.abs(simulated).max()
+    np.testing.assert_allclose(live, simulated, atol=PLAIN_MARGIN * largest, rtol=0)
+    assert np.abs(simulated - honest).max() > 0.01 * largest
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hushrank.live.device.outbox import Answer
     from hushrank.live.device.transport import Stop
     from hushrank.live.pretend.crowd import Pretence, RoundSeen
+    from hushrank.live.pretend.liar import Lie
     from hushrank.live.wire.agreement import Agreement
 
 app = typer.Typer(
@@ -76,6 +77,19 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Simulate: of searches and clicks; default the federation's.")
     ] = None,
+    attack: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Simulate: all of these people's clients lie, as in a recipe's attack."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Simulate: a setting of the attack.")
+    ] = None,
+    at_bound: Annotated[
+        bool, typer.Option("--at-bound", help="Simulate: every update is made as long as the agreement allows.")
+    ] = False,
+    steady: Annotated[
+        bool, typer.Option("--steady", help="Simulate: every update points where all so far did together.")
+    ] = False,
     fold: Annotated[int, typer.Option(min=1, help="Simulate: of the data.")] = 1,
     tokens: Annotated[
         Path, typer.Option(metavar="FILE", help="Simulate: a token per line; line i is person i's.")
@@ -92,8 +106,13 @@ def run(
     from hushrank.live.device.client import Listeners
     from hushrank.live.device.service import Device, serve_device
 
-    if simulate is None and (users, first, seed) != (1, 0, None):
-        raise ValueError("--users, --first and --seed are for pretend people: give --simulate DATA too.")
+    if simulate is None and (users, first, seed, attack, at_bound, steady) != (1, 0, None, None, False, False):
+        raise ValueError(
+            "--users, --first, --seed, --attack, --at-bound and --steady are for pretend people: give --simulate DATA "
+            "too."
+        )
+    if set_ and attack is None:
+        raise ValueError("--set is for the settings of an attack: name one with --attack.")
     if simulate is not None and (token is not None or once or require or seeded or noise_shares):
         raise ValueError(
             "--token, --once, --require, --seeded and --noise-shares are for one device; pretend people have --tokens "
@@ -105,9 +124,10 @@ def run(
             device = Device(home or HOME, url, token, epsilon, ca, rounds, once, rebuild_ledger, *accepted)
             ending = str(serve_device(device, Listeners(_tell, _greet, partial(_report, as_json=json_)), stop))
         else:
-            pretence = _pretence_on(simulate, clicks=clicks, fold=fold, tokens=tokens)
+            lie = _find_lie(attack, set_ or [], at_bound=at_bound, is_steady=steady)
+            pretence = _pretence_on(simulate, clicks=lie.poison or clicks, fold=fold, tokens=tokens)
             pretence = replace(pretence, url=url, home=home or PEOPLE, seed=seed, epsilon=epsilon)
-            pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger)
+            pretence = replace(pretence, ca=ca, rounds=rounds, rebuilds_ledger=rebuild_ledger, lie=lie)
             ending = _pretend(pretence, range(first, first + users), stop, as_json=json_)
     _tell(f"ended: {ending}")
 
@@ -121,6 +141,14 @@ def _pretence_on(data: str, *, clicks: str, fold: int, tokens: Path) -> Pretence
     dataset = load_dataset(data, folds=[fold], progress=_tell)
     known = tuple(tokens.read_text(encoding="utf-8").split()) if tokens.is_file() else ()
     return Pretence(None, PEOPLE, dataset.folds[0], named_user(clicks, n_grades=dataset.n_grades), tokens=known)
+
+
+def _find_lie(attack: str | None, assignments: list[str], *, at_bound: bool, is_steady: bool) -> Lie:
+    """What pretend people's clients do; without any of these they are honest."""
+    from hushrank.live.pretend.liar import find_lie
+    from hushrank.recipes.values import parse_assignments
+
+    return find_lie(attack, parse_assignments(assignments), at_bound=at_bound, is_steady=is_steady)
 
 
 def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> str:
@@ -152,9 +180,11 @@ def sent(home: Home = HOME, json_: AsJson = False) -> None:
 
 
 def _greet(agreement: Agreement) -> None:
+    from hushrank.aggregation.named import STREAMED
     from hushrank.live.wire.terms import guarantee_of
 
-    _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}")
+    rule = "" if agreement.aggregation == STREAMED else f", aggregation={agreement.aggregation}"
+    _tell(f"joined {agreement.name}: {agreement.method}, {agreement.ranker} ranker, privacy={agreement.privacy}{rule}")
     _tell(f"what protects you: {guarantee_of(agreement)}")
 
 

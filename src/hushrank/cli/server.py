@@ -1,4 +1,4 @@
-"""`hushrank server`: run, init, token, status, recover, export."""
+"""`hushrank server`: run, init, token, status, clients, recover, export."""
 
 from __future__ import annotations
 
@@ -106,10 +106,9 @@ def init(
     json_: AsJson = False,
 ) -> None:
     """Create a federation: write its configuration, keys, first tokens and store."""
-    from hushrank.live.server.config import KEYS, make_config, read_config
-    from hushrank.live.server.creation import bound_influence, choose_host, create_federation, describe_listening
+    from hushrank.live.server.config import KEYS, make_config
+    from hushrank.live.server.creation import bound_influence, choose_host, create_federation
     from hushrank.live.wire.agreement import make_agreement
-    from hushrank.live.wire.terms import guarantee_of
     from hushrank.recipes.values import parse_assignments
 
     if simulate != (seed is not None):
@@ -130,13 +129,25 @@ def init(
     if "min_clients" not in chosen:
         config = _ask_min_clients(directory, agreement, config, n_tokens=tokens, may_ask=not json_)
     create_federation(directory, agreement, config, n_tokens=tokens, tls_hosts=tls or [])
-    listening = describe_listening(read_config(directory))
-    if json_:
-        said = {"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee_of(agreement)}
+    _print_created(directory, agreement, n_tokens=tokens, as_json=json_)
+
+
+def _print_created(directory: Path, agreement: Agreement, *, n_tokens: int, as_json: bool) -> None:
+    from hushrank.live.server.config import read_config
+    from hushrank.live.server.creation import describe_listening, describe_rule
+    from hushrank.live.wire.terms import guarantee_of
+
+    config = read_config(directory)
+    listening, guarantee = describe_listening(config), guarantee_of(agreement)
+    if (advice := describe_rule(agreement, config)) is not None:
+        typer.echo(advice, err=True)
+    if as_json:
+        said = {"directory": str(directory), "digest": agreement.digest, "guarantee": guarantee}
         print_json({**said, "listens": listening})
         return
-    typer.echo(f"{directory}: federation {agreement.name!r}, {method.value}, {tokens} tokens in {directory}/tokens.txt")
-    typer.echo(f"privacy: {guarantee_of(agreement)}")
+    tokens = f"{n_tokens} tokens in {directory}/tokens.txt"
+    typer.echo(f"{directory}: federation {agreement.name!r}, {agreement.method}, {tokens}")
+    typer.echo(f"privacy: {guarantee}")
     typer.echo(f"It will listen on {listening} (host and port in {directory}/server.toml)", err=True)
     typer.echo(f"Run it: hushrank server {directory}", err=True)
 
@@ -198,6 +209,19 @@ def status(directory: Directory = HOME, json_: AsJson = False) -> None:
         print_json(found)
     else:
         typer.echo(describe_status(found))
+
+
+@app.command()
+def clients(directory: Directory = HOME, json_: AsJson = False) -> None:
+    """List the clients by their numbers: answers, refusals, and how much the aggregation rule trusts each."""
+    from hushrank.live.server.events import describe_clients
+    from hushrank.live.server.status import read_clients
+
+    found = read_clients(directory)
+    if json_:
+        print_json({"clients": found})
+    else:
+        typer.echo(describe_clients(found))
 
 
 @app.command()

@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import pick_seed
+from suspicious_rule import NAME, Suspicious
 from tiny_settings import N_FEATURES, random_queries
 
+from hushrank.aggregation.named import RULES
+from hushrank.aggregation.tolerance import assumes_malicious
 from hushrank.clicks.named import named_user
 from hushrank.federation.cohort import Population
 from hushrank.federation.round import Federation, run_round
+from hushrank.live.server.arrays import pack_arrays, unpack_arrays
 from hushrank.live.server.new_ranker import Body, combine_bodies, first_ranker, next_ranker
-from hushrank.live.wire.agreement import Agreement, make_agreement
+from hushrank.live.wire.agreement import Agreement, as_json, make_agreement, parse_agreement
 from hushrank.live.wire.bodies import encode_reward, encode_update
-from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, server_step_of
+from hushrank.live.wire.terms import exchange_of, key_of, ranker_of, rule_of, server_step_of
 from hushrank.privacy.banded import sum_errors
 from hushrank.types import Array, PrivateReward
 
@@ -60,7 +65,7 @@ def listen(federation: Federation, heard: list[Body]) -> Federation:
     def privatise(learnt: Any, *, key: Array) -> Any:
         message = federation.privatise(learnt, key=key)
         body = encode_reward(message) if isinstance(message, PrivateReward) else encode_update(message)
-        heard.append(Body(message.weight, body))
+        heard.append(Body(message.weight, body, len(heard)))
         return message
 
     return replace(federation, privatise=privatise)
@@ -76,13 +81,52 @@ def test_three_rounds_over_the_wire_give_the_ranker_of_the_plain_round(method: s
     for round in (1, 2, 3):
         heard.clear()
         state, params, _ = run_round(federation, state, params, key=key_of(agreement), round=round)
-        live, live_state = next_ranker(agreement, live, live_state, heard, round=round)
+        live, live_state, _ = next_ranker(agreement, live, live_state, heard, round=round)
         assert live.dtype == np.float32 and live == pytest.approx(params, rel=1e-5, abs=1e-6)
         assert {name for name in live_state if not name.startswith("noise/")} == state.keys()
         for name, part in state.items():
             assert live_state[name] == pytest.approx(part, rel=1e-5, abs=1e-6)
         assert state["optimiser/n_steps"] == [round]
     assert np.any(params)
+
+
+def test_a_rule_over_the_wire_gives_the_plain_rounds_ranker_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And remembers the same of the same clients."""
+    monkeypatch.setitem(RULES, NAME, Suspicious)
+    agreement, heard = make(seed=3, aggregation=NAME, patience=1), list[Body]()
+    federation = listen(replace(make_federation(agreement), rule=rule_of(agreement)), heard)
+    params, state = first_ranker(agreement)
+    live, live_state = params, state
+    for round in range(1, 16):
+        heard.clear()
+        state, params, seen = run_round(federation, state, params, key=key_of(agreement), round=round)
+        live, live_state, combined = next_ranker(agreement, live, live_state, heard, round=round)
+        assert live.tolist() == params.tolist() and live_state.keys() == state.keys()
+        assert all(live_state[name].tolist() == part.tolist() for name, part in state.items())
+        assert combined is not None and combined.evidence["opposed"] == seen["evidence/opposed"]
+    assert combined is not None and combined.trust is not None
+    assert 0 < combined.trust.sum() < N_CLIENTS  # somebody pulled against the median
+
+
+@pytest.mark.randomised
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_can_be_agreed_on_and_what_it_remembers_stored(name: str) -> None:
+    """Four rounds of twelve clients, one of whom is away in the third, with the memory through the file and without."""
+    told = {"assumed_malicious": 2} if assumes_malicious(RULES[name]) else {}
+    agreement, chance = make(aggregation=name, **told), np.random.default_rng(pick_seed(3))
+    assert parse_agreement(as_json(agreement)) == agreement
+    params, state = first_ranker(agreement)
+    kept, kept_state = params, state
+    for round in range(1, 5):
+        clients = [client for client in range(1, 13) if (client, round) != (4, 3)]
+        bodies = [Body(4, chance.normal(0.1, 0.1, N_FEATURES).astype("<f4").tobytes(), client) for client in clients]
+        params, state, _ = next_ranker(agreement, params, state, bodies, round=round)
+        kept, kept_state, combined = next_ranker(agreement, kept, kept_state, bodies, round=round)
+        kept_state = unpack_arrays(pack_arrays(kept_state))
+        assert kept.tolist() == params.tolist() and np.isfinite(params).all() and combined is not None
+        assert state.keys() == kept_state.keys()
+        for name, array in state.items():
+            assert kept_state[name].dtype == array.dtype and np.array_equal(kept_state[name], array, equal_nan=True)
 
 
 def test_without_a_seed_the_noise_of_a_sum_cannot_be_repeated() -> None:
@@ -102,7 +146,7 @@ def test_noise_is_taken_back_by_the_rounds_that_follow() -> None:
         params, state = first_ranker(agreement)
         begun, rankers = params, [params]
         for round in range(1, 9):
-            params, state = next_ranker(agreement, params, state, nothing, round=round)
+            params, state, _ = next_ranker(agreement, params, state, nothing, round=round)
             rankers.append(params)
         ends.append(params - begun)
         steps.append(np.diff(rankers, axis=0))

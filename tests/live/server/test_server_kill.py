@@ -6,21 +6,28 @@ import http.client
 import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+import suspicious_rule
 from asking_people import Person, dense, enrol_people
 from live_processes import HUSHRANK, create_federation, wait_for_url
 from seeds import pick_seed
+from suspicious_rule import NAME, Suspicious
 
-from hushrank.live.server import store
+from hushrank.aggregation.named import RULES
+from hushrank.live.server import creation, store
+from hushrank.live.server.config import make_config
 from hushrank.live.server.new_ranker import first_ranker, next_ranker
 from hushrank.live.server.schema import ROUNDS, UPDATES
+from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.news import Outcome
 
 pytestmark = pytest.mark.randomised
@@ -62,10 +69,10 @@ class Crowd:
             thread.join()
 
 
-def start(directory: Path, port: int) -> subprocess.Popen[bytes]:
+def start(directory: Path, port: int, command: Sequence[str] = HUSHRANK) -> subprocess.Popen[bytes]:
     said = directory.parent / "server.log"
     with said.open("wb") as log:
-        process = subprocess.Popen([*HUSHRANK, "server", str(directory), "--port", str(port)], stderr=log)
+        process = subprocess.Popen([*command, "server", str(directory), "--port", str(port)], stderr=log)
     wait_for_url(process, said)
     return process
 
@@ -77,17 +84,20 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def kill_again_and_again(directory: Path, n_kills: int) -> Crowd:
+def create(directory: Path) -> None:
     create_federation(directory, "--features", 3, min_clients=N_PEOPLE, keep_updates="true", rounds="none")
+
+
+def kill_again_and_again(directory: Path, n_kills: int, command: Sequence[str] = HUSHRANK) -> Crowd:
     port, chance = free_port(), random.Random(pick_seed(7))
-    process = start(directory, port)
+    process = start(directory, port, command)
     crowd = Crowd(enrol_people(f"http://127.0.0.1:{port}", directory, N_PEOPLE))
     try:
         for _ in range(n_kills):
             time.sleep(chance.uniform(0.05, 1.0))
             process.send_signal(signal.SIGKILL)
             process.wait()
-            process = start(directory, port)
+            process = start(directory, port, command)
         n_before = len(crowd.acknowledged)
         while len(crowd.acknowledged) < n_before + 5 * N_PEOPLE:  # after the last kill rounds still advance
             time.sleep(0.05)
@@ -111,17 +121,36 @@ def check_file(directory: Path, crowd: Crowd) -> int:
         params, state = first_ranker(agreement)
         for number in numbers:
             bodies = store.read_bodies(connection, number)
-            params, state = next_ranker(agreement, params, state, bodies, round=number)
-        assert np.array_equal(store.read_ranker(connection)[0], params)
+            params, state, _ = next_ranker(agreement, params, state, bodies, round=number)
+        stored_params, stored_state = store.read_ranker(connection)
+        assert np.array_equal(stored_params, params)
+        assert {name: part.tolist() for name, part in stored_state.items()} == {
+            name: part.tolist() for name, part in state.items()
+        }
     return len(numbers)
 
 
 def test_a_server_killed_at_random_moments_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    create(tmp_path / "f")
     crowd = kill_again_and_again(tmp_path / "f", 4)
     assert check_file(tmp_path / "f", crowd) >= 5 and crowd.odd == []
 
 
+def test_what_a_rule_remembers_survives_a_kill_with_the_ranker_it_belongs_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RULES, NAME, Suspicious)
+    agreement = make_agreement("library", n_features=3, aggregation=NAME, patience=10**6, rounds=None)
+    config = make_config({"min_clients": N_PEOPLE, "keep_updates": True})
+    creation.create_federation(tmp_path / "f", agreement, config, n_tokens=N_PEOPLE)
+    crowd = kill_again_and_again(tmp_path / "f", 4, [sys.executable, suspicious_rule.__file__])
+    assert check_file(tmp_path / "f", crowd) >= 5 and crowd.odd == []
+    with store.open_store(tmp_path / "f" / store.FILE).begin() as connection:
+        assert store.read_ranker(connection)[1]["rule/times"].sum() > 5  # random updates often pull against the others
+
+
 @pytest.mark.slow
 def test_a_server_killed_many_times_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    create(tmp_path / "f")
     crowd = kill_again_and_again(tmp_path / "f", 40)
     assert check_file(tmp_path / "f", crowd) >= 20 and crowd.odd == []

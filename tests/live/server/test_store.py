@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from in_process import enrol
 
 from hushrank.live.server import store
 from hushrank.live.server.migrations import MIGRATIONS
@@ -38,13 +38,6 @@ def connection(tmp_path: Path) -> Iterator[sa.Connection]:
     engine = store.open_store(path)
     with engine.begin() as connection:
         yield connection
-
-
-def enrol(connection: sa.Connection, n: int = 1) -> list[int]:
-    """So many clients' numbers."""
-    store.add_tokens(connection, [bytes([i]) for i in range(n)], expires_at=time.time() + 9)
-    made = [store.enrol_client(connection, bytes([i]), bytes([100 + i]), now=time.time()) for i in range(n)]
-    return [member.id for member in made]
 
 
 def update(round: int, client: int, body: bytes = b"x") -> UpdateRow:
@@ -103,7 +96,7 @@ def test_updates_count_once_for_their_clients(connection: sa.Connection) -> None
     one, two = enrol(connection, 2)
     store.open_round(connection, Opening(1, [one, two]), now=0.0)
     store.insert_updates(connection, [update(1, two, b"b"), update(1, one, b"a")])
-    assert store.read_bodies(connection, 1) == [Body(1.0, b"a"), Body(1.0, b"b")]
+    assert store.read_bodies(connection, 1) == [Body(1.0, b"a", one), Body(1.0, b"b", two)]
     assert [(m.accepted, m.last_round) for m in store.read_members(connection)] == [(1, 1), (1, 1)]
     assert store.find_digest(connection, 1, UPDATE_PHASE, one) == store.digest_body(b"a", b"k")
     assert store.find_digest(connection, 2, UPDATE_PHASE, one) is None
@@ -143,8 +136,8 @@ def test_an_update_counts_once_in_each_phase(connection: sa.Connection) -> None:
     (one,) = enrol(connection)
     store.open_round(connection, Opening(1, [one]), now=0.0)
     store.insert_updates(connection, [update(1, one, b"a"), update(1, one, b"b")._replace(phase="keys")])
-    assert store.read_bodies(connection, 1) == [Body(1.0, b"a")]
-    assert store.read_bodies(connection, 1, "keys") == [Body(1.0, b"b")]
+    assert store.read_bodies(connection, 1) == [Body(1.0, b"a", one)]
+    assert store.read_bodies(connection, 1, "keys") == [Body(1.0, b"b", one)]
     assert store.find_digest(connection, 1, "keys", one) == store.digest_body(b"b", b"k")
     assert store.restore_rounds(connection).answered == {one}
     store.close_round(connection, Closing(1, NEW, None, keep_updates=False), now=1.0)

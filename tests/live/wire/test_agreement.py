@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from suspicious_rule import NAME, Suspicious
 
+from hushrank.aggregation.named import RULES, CheckedRule
 from hushrank.keys import key
 from hushrank.live.wire.agreement import (
     FIRST_KEYS,
@@ -23,7 +25,7 @@ from hushrank.live.wire.agreement import (
     make_agreement,
     parse_agreement,
 )
-from hushrank.live.wire.terms import exchange_of
+from hushrank.live.wire.terms import exchange_of, rule_of
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
 SOUND: dict[str, Any] = {"privacy": "sound", "epsilon": 8, "n_clients": 20}
@@ -280,6 +282,53 @@ def test_numbers_that_json_has_not_are_refused() -> None:
 
 def test_none_takes_a_default_back_where_it_is_no_word_of_its_own() -> None:
     assert make(rounds="none").rounds is None and make(method="foltr-es", privacy="none").privacy == "none"
+
+
+@pytest.fixture
+def _with_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, NAME, Suspicious)
+
+
+@pytest.mark.usefixtures("_with_rule")
+def test_a_rule_and_its_settings_are_part_of_the_agreement() -> None:
+    plain, set_ = make(aggregation=NAME), make(aggregation=NAME, patience=5)
+    assert as_json(plain) == {**as_json(make()), "aggregation": NAME}
+    assert as_json(set_) == {**as_json(plain), "patience": 5} and set_.digest != plain.digest
+    assert parse_agreement(json.loads(canonical(set_))) == set_
+    rules = [rule_of(parse_agreement(as_json(each))) for each in (make(), plain, set_)]
+    assert rules == [None, CheckedRule(NAME, Suspicious(2)), CheckedRule(NAME, Suspicious(5))]
+    assert make(aggregation="mean").digest == make().digest
+    assert make(aggregation=NAME, patience=2).digest == plain.digest
+
+
+@pytest.mark.usefixtures("_with_rule")
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"aggregation": "trust-me"}, "aggregation is 'trust-me'; available: mean, .*suspicious"),
+        ({"aggregation": 3}, "aggregation is 3"),
+        ({"patience": 3}, "no key of an agreement is called 'patience'"),
+        ({"aggregation": NAME, "patience": 0}, "patience is 0, must be at least 1"),
+        ({"aggregation": NAME, "patience": "long"}, "patience is 'long', must be a whole number"),
+        ({"aggregation": NAME, "method": "foltr-es"}, "suspicious compares updates, but recipe foltr-es sends a seed"),
+        ({"aggregation": NAME, **SOUND}, "noise hides a client in a sum, and aggregation=suspicious is none"),
+        ({"aggregation": NAME, **SOUND, "placement": "clients", "n_honest": 9}, "noise hides a client in a sum"),
+        ({"aggregation": NAME, **PAPER}, "noise hides a client in a sum, and aggregation=suspicious is none"),
+    ],
+)
+def test_a_rule_is_refused_where_it_cannot_work(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        make(**settings)
+
+
+def test_a_client_joins_under_a_rule_that_only_its_server_knows() -> None:
+    said = {**as_json(make()), "aggregation": "of-tomorrow", "gentleness": 0.5}
+    agreement = parse_agreement(said)
+    assert agreement.aggregation == "of-tomorrow" and as_json(agreement) == said
+    with pytest.raises(ValueError, match="aggregation is 'of-tomorrow'; available: mean"):
+        rule_of(agreement)
+    with pytest.raises(ValueError, match=r"aggregation is .*, must have 1 to 40 printable characters"):
+        parse_agreement({**said, "aggregation": "a\nb"})
 
 
 def test_the_description_names_every_key_and_requires_the_first() -> None:

@@ -21,6 +21,7 @@ from hushrank.live.device.rankers import ask_ranker
 from hushrank.live.device.service import open_transport, rebuild_ledger
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError, Transport
+from hushrank.live.pretend.liar import Lie, lie_with
 from hushrank.live.pretend.person import Person, search_enough
 from hushrank.live.wire.agreement import Agreement
 from hushrank.metrics.ndcg import mean_ndcg
@@ -45,6 +46,7 @@ class Pretence:
     ca: Path | None = None
     rounds: int | None = None  # answers of each; None: until the federation is finished
     rebuilds_ledger: bool = False  # in the place of those that were lost, before anything is answered
+    lie: Lie = Lie()  # noqa: RUF009 - frozen: what all of them send instead of what they learnt; they are honest
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def make_member(
     learning = make_learning(agreement)
     check_features(pretence.fold, agreement)
     person = Person(id, pretence.fold.train, pretence.user, key_of_people(pretence, agreement))
+    if pretence.lie.forges:
+        learning = lie_with(learning, pretence.lie, key=person.key, id=id)
     membership = store.membership()
     assert membership is not None
     home_key = find_home_key(store.identity().secret, agreement, membership.credential)

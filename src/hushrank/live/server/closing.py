@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.files import Json
 from hushrank.live.server import store
+from hushrank.live.server.evidence import Evidence, keep_evidence, read_evidence
 from hushrank.live.server.lengths import RoundLengths, is_jump, keep_lengths, measure_lengths
-from hushrank.live.server.new_ranker import next_ranker
+from hushrank.live.server.new_ranker import NewRanker, next_ranker
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome
 from hushrank.privacy.renyi import Spend
@@ -42,32 +44,43 @@ class RoundResult(NamedTuple):
     state: NamedArrays
     lengths: RoundLengths | None = None  # of its updates, where they may be told
     is_held: bool = False  # abandoned because its step jumped
+    evidence: Evidence = Evidence()  # what the aggregation rule said, now and before
+    failure: str | None = None  # why its updates made no ranker, though there were enough
 
-
-def write_end(connection: sa.Connection, agreement: Agreement, end: RoundEnd) -> RoundResult:
-    """All of it, for one transaction. A round whose updates make no ranker is abandoned."""
-    made, lengths, is_held = make_ranker(connection, agreement, end) if end.outcome is Outcome.closed else _NOTHING
-    closing = store.Closing(end.number, made, end.price, keep_updates=end.keep_updates)
-    store.close_round(connection, closing, now=time.time())
-    store.add_refusals(connection, end.refused)
-    if made is not None and lengths is not None:
-        keep_lengths(connection, end.number, lengths)
-    if end.opening is not None:
-        store.open_round(connection, end.opening, now=time.time())
-    if made is None:
-        return RoundResult(Outcome.abandoned, end.params, end.state, lengths, is_held)
-    return RoundResult(Outcome.closed, *made, lengths)
+    def facts(self) -> Json:
+        """For the log: nothing is about one client."""
+        lengths = {} if self.lengths is None else {"lengths": self.lengths._asdict()}
+        distrusted = {"distrusted": len(self.evidence.distrusted)} if self.evidence.distrusted else {}
+        return {**lengths, **distrusted, **({} if self.failure is None else {"failure": self.failure})}
 
 
 class MadeRanker(NamedTuple):
     """Of a round's updates."""
 
-    ranker: tuple[Array, NamedArrays] | None  # None: they make none, so that the round is abandoned
-    lengths: RoundLengths | None
-    is_held: bool
+    ranker: NewRanker | None = None  # None: they make none, so that the round is abandoned
+    lengths: RoundLengths | None = None
+    is_held: bool = False
+    clients: Sequence[int] = ()  # whose updates they were
+    failure: str | None = None  # of the rule
 
 
-_NOTHING = MadeRanker(None, None, False)
+def write_end(connection: sa.Connection, agreement: Agreement, end: RoundEnd) -> RoundResult:
+    """All of it, for one transaction. A round whose updates make no ranker is abandoned."""
+    made = make_ranker(connection, agreement, end) if end.outcome is Outcome.closed else MadeRanker()
+    new, lengths = made.ranker, made.lengths
+    ranker = None if new is None else (new.params, new.state)
+    closing = store.Closing(end.number, ranker, end.price, keep_updates=end.keep_updates)
+    store.close_round(connection, closing, now=time.time())
+    store.add_refusals(connection, end.refused)
+    if new is not None and lengths is not None:
+        keep_lengths(connection, end.number, lengths)
+    if new is not None and new.combined is not None:
+        keep_evidence(connection, end.number, new.combined, made.clients)
+    if end.opening is not None:
+        store.open_round(connection, end.opening, now=time.time())
+    outcome = Outcome.abandoned if ranker is None else Outcome.closed
+    params, state = ranker or (end.params, end.state)
+    return RoundResult(outcome, params, state, lengths, made.is_held, read_evidence(connection), made.failure)
 
 
 def make_ranker(connection: sa.Connection, agreement: Agreement, end: RoundEnd) -> MadeRanker:
@@ -75,10 +88,12 @@ def make_ranker(connection: sa.Connection, agreement: Agreement, end: RoundEnd) 
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             made = next_ranker(agreement, end.params, end.state, bodies, round=end.number)
-    except ValueError:  # Why: what was checked at the door cannot fail here, but a round must never stall
-        return _NOTHING
-    if not np.isfinite(made[0]).all():
-        return _NOTHING
-    lengths = measure_lengths(agreement, bodies, made[0] - end.params)
+    except ValueError as error:  # Why: a rule may need more answers than came, and a round must never stall
+        return MadeRanker(failure=str(error))
+    except Exception as error:  # Why any: a rule may be anybody's; what it says is not told, it might hold an update
+        return MadeRanker(failure=f"aggregation={agreement.aggregation} failed with {type(error).__name__}.")
+    if not np.isfinite(made.params).all():
+        return MadeRanker(failure="the new ranker would not be finite.")
+    lengths = measure_lengths(agreement, bodies, made.params - end.params)
     is_held = end.hold_back and is_jump(connection, lengths)
-    return MadeRanker(None if is_held else made, lengths, is_held)
+    return MadeRanker(None if is_held else made, lengths, is_held, [body.client for body in bodies])

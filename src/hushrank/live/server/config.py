@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushrank.aggregation.tolerance import check_assumed, check_defined
 from hushrank.keys import Key, above_zero, at_least, check_values, hint_names, key, keys_of, read_value
 from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.protocol import DEFAULT_HOST, DEFAULT_PORT, MOST_WAIT_S
-from hushrank.live.wire.terms import exchange_of
+from hushrank.live.wire.terms import exchange_of, rule_of
 
 FILE = "server.toml"
 
@@ -130,9 +131,14 @@ def _as_toml(value: object) -> str:
 def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
     """When rounds open and close; refuses a server that would break what was agreed."""
     protection, n_clients = exchange_of(agreement).protection, agreement.n_clients
-    quorum, least = config.quorum, protection.quorum().least
+    rule = rule_of(agreement)
+    quorum, least = config.quorum, protection.quorum().raised(0 if rule is None else rule.n_needed).least
     if quorum is not None and quorum < least:
-        raise ValueError(f"quorum is {quorum}, but the agreement needs {least} answers: less noise would arrive.")
+        why = "less noise would arrive" if rule is None else f"aggregation={rule.name} is not defined for fewer"
+        raise ValueError(f"quorum is {quorum}, but the agreement needs {least} answers: {why}.")
+    if rule is not None and config.cohort is not None:
+        check_defined(rule, n_asked=config.cohort)
+        check_assumed(rule.assumed_malicious, n_asked=config.cohort)
     if config.cohort is not None and n_clients is not None and config.cohort != n_clients:
         raise ValueError(f"cohort is {config.cohort}, but the agreement says n_clients={n_clients}: leave cohort out.")
     return RoundRules(

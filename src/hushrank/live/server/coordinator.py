@@ -102,7 +102,7 @@ class Coordinator:
     def _restore(self, found: Snapshot) -> None:
         """Memory from the file. Who was awake stays so; an open round gets its whole time again."""
         now, seen, history = self._clock(), self.rounds.members, self.rounds.history
-        self._params, self._state = found.ranker
+        (self._params, self._state), self.counters.evidence = found.ranker, found.evidence
         self._clients = know_clients(found.members, self._clients)
         self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
         self._published, self._opened_at = None, now
@@ -369,9 +369,9 @@ class Coordinator:
             asked=len(rounds.asked),
             seconds=now - self._opened_at,
             refused=dict(refused),
-            **({} if result.lengths is None else {"lengths": result.lengths._asdict()}),
+            **result.facts(),
         )
-        self.counters.lengths = result.lengths
+        self.counters.lengths, self.counters.evidence = result.lengths, result.evidence
         if result.is_held:
             self._tell("held-back", round=rounds.number, step=result.lengths and result.lengths.step)
         if rounds.state is RoundState.finished:

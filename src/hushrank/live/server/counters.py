@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from hushrank.live.server.evidence import Evidence
 from hushrank.live.server.lengths import RoundLengths
 from hushrank.live.server.rounds import RoundState
 
@@ -41,6 +42,7 @@ class Counters:
         self.rounds: Counter[str] = Counter()  # {closed or abandoned: how often}
         self.dropped: Counter[str] = Counter()  # {limit: connections that were ended at it}
         self.lengths: RoundLengths | None = None  # of the updates of the newest round, where they may be told
+        self.evidence = Evidence()  # what the aggregation rule said last
         self.n_accepted = 0
         self.commit_s = Histogram()
         self.round_s = Histogram()
@@ -65,8 +67,16 @@ def as_text(counters: Counters, now: Mapping[str, float], phase: RoundState) -> 
     lengths = {} if counters.lengths is None else counters.lengths._asdict()
     for name, value in {**now, **{f"update_{name}": value for name, value in lengths.items()}}.items():
         lines += [f"# TYPE hushrank_{name} gauge", f"hushrank_{name} {value:g}"]
+    lines += ["# TYPE hushrank_clients_distrusted gauge"]
+    lines += [f"hushrank_clients_distrusted {len(counters.evidence.distrusted)}", "# TYPE hushrank_evidence gauge"]
+    lines += [f'hushrank_evidence{{name="{_quote(name)}"}} {v:g}' for name, v in counters.evidence.named.items()]
     lines += ["# TYPE hushrank_phase gauge"]
     lines += [f'hushrank_phase{{phase="{known}"}} {int(known is phase)}' for known in RoundState]
     for name, histogram in (("commit_seconds", counters.commit_s), ("round_seconds", counters.round_s)):
         lines += [f"# TYPE hushrank_{name} histogram", *histogram.lines(f"hushrank_{name}")]
     return "\n".join(lines) + "\n"
+
+
+def _quote(label: str) -> str:
+    """As the format wants it."""
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

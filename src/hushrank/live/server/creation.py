@@ -22,7 +22,7 @@ from hushrank.live.wire.agreement import KEYS as KEYS_OF_AGREEMENT
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.credentials import make_secret
 from hushrank.live.wire.protocol import DEFAULT_HOST
-from hushrank.live.wire.terms import guarantee_of
+from hushrank.live.wire.terms import guarantee_of, rule_of
 from hushrank.locks import lock_directory
 from hushrank.privacy.none import choose_norm
 
@@ -74,6 +74,18 @@ def create_federation(
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+
+
+def describe_rule(agreement: Agreement, config: ServerConfig) -> str | None:
+    """What an operator should know of the aggregation rule; None: nothing."""
+    rule, quorum = rule_of(agreement), rules_of(agreement, config).quorum
+    if rule is None or quorum >= rule.n_proven:
+        return None
+    return (
+        f"aggregation={rule.name} is proven to work with {rule.assumed_malicious} malicious clients from "
+        f"{rule.n_proven} answers on, and a round may close with {quorum}. To insist, set quorum = {rule.n_proven} in "
+        f"{server_config.FILE}."
+    )
 
 
 def choose_host(tls_hosts: Sequence[str]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
+from hushrank.files import Json
+from hushrank.live.server.evidence import Trust
 from hushrank.live.server.lengths import RoundLengths
 
+_MOST_SHOWN = 10  # distrusted clients
 Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...): never anything about one client
 
 
@@ -31,16 +34,24 @@ def tell_people(write: Callable[[str], None]) -> Tell:
     return tell
 
 
-def describe_round(facts: dict[str, Any]) -> str:
+def describe_round(facts: Json) -> str:
     """How a round ended, or how far it is: number, answers, seconds, refusals."""
     refused = sum(facts["refused"].values())
     reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(facts["refused"].items()))
     lengths = f"; {RoundLengths(**facts['lengths']).describe()}" if "lengths" in facts else ""
+    distrusted = f"; {facts['distrusted']} distrusted" if "distrusted" in facts else ""
     answers = f"{facts['answers']}/{facts['asked']} answers in {facts['seconds']:.2f} s"
-    return f"round {facts['round']}: {answers}" + (f", {refused} refused ({reasons})" if refused else "") + lengths
+    refusals = f", {refused} refused ({reasons})" if refused else ""
+    return f"round {facts['round']}: {answers}{refusals}{lengths}{distrusted}"
 
 
-def describe_status(status: dict[str, Any]) -> str:
+def describe_abandoned(facts: Json) -> str:
+    return f"{describe_round(facts)}: " + (
+        f"abandoned, {facts['failure']}" if "failure" in facts else "too few, abandoned"
+    )
+
+
+def describe_status(status: Json) -> str:
     """What `status.read_status` gives, for people."""
     agreed = status["agreement"]
     of = f" of {agreed['rounds']}" if agreed["rounds"] else ""
@@ -58,6 +69,7 @@ def describe_status(status: dict[str, Any]) -> str:
     ]
     if status["lengths"] is not None:
         lines.append(f"newest      {RoundLengths(**status['lengths']).describe()}")
+    lines += describe_evidence(status)
     if status["missing"] is not None:
         lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
     if total is not None:
@@ -69,7 +81,36 @@ def describe_status(status: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_LINES: dict[str, Callable[[dict[str, Any]], str]] = {
+def describe_evidence(status: Json) -> list[str]:
+    """What the aggregation rule says, and whom it distrusts."""
+    rule = status["agreement"].get("aggregation")
+    if rule is None:
+        return []
+    found = dict(status["evidence"] or {})
+    of = f", round {found.pop('round')}: " if found else ""
+    lines = [f"rule        {rule}{of}" + ", ".join(f"{name} {value:.3g}" for name, value in found.items())]
+    distrusted = [Trust(**each).describe() for each in status["distrusted"]]
+    lines += [f"distrusted  {words}" for words in distrusted[:_MOST_SHOWN]]
+    if len(distrusted) > _MOST_SHOWN:
+        lines.append(f"distrusted  and {len(distrusted) - _MOST_SHOWN} more: hushrank server clients")
+    return lines
+
+
+def describe_clients(clients: Sequence[Json]) -> str:
+    """What `status.read_clients` gives, as a table."""
+    lines = ["client  accepted  refused  last round  trust  distrusted since"]
+    for each in clients:
+        last = "-" if each["last_round"] is None else each["last_round"]
+        trust = "-" if each["trust"] is None else f"{each['trust']:.2f}"
+        since = "-" if each["distrusted_since"] is None else f"round {each['distrusted_since']}"
+        left = ", has left" if each["has_left"] else ""
+        lines.append(
+            f"{each['client']:>6}  {each['accepted']:>8}  {each['refused']:>7}  {last:>10}  {trust:>5}  {since}{left}"
+        )
+    return "\n".join(lines)
+
+
+_LINES: dict[str, Callable[[Json], str]] = {
     "listening": lambda facts: f"listening on {facts['url']} (Ctrl-C stops)",
     "federation": lambda facts: (
         f"federation {facts['name']!r}: {facts['method']}, {facts['clients']} clients, round {facts['round']}"
@@ -77,7 +118,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
         + f"\nprivacy: {facts['guarantee']}"
     ),
     "round-closed": describe_round,
-    "round-abandoned": lambda facts: f"{describe_round(facts)}: too few, abandoned",
+    "round-abandoned": describe_abandoned,
     "held-back": lambda facts: (
         f"round {facts['round']} was held back: its step of {facts['step']:.3g} is far longer than usual. Its clients "
         "may answer again; hold_back = false in server.toml lets such steps pass"

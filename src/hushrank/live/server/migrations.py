@@ -64,4 +64,22 @@ def forget_whose_token(connection: sa.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (name_what_is_stored, remember_starts, forget_whose_token)
+def remember_evidence(connection: sa.Connection) -> None:
+    """Version 5: what an aggregation rule said of rounds and clients."""
+    run = connection.exec_driver_sql
+    run(
+        "CREATE TABLE evidence (round INTEGER NOT NULL, name VARCHAR(64) NOT NULL, value FLOAT NOT NULL, "
+        "PRIMARY KEY (round, name)) WITHOUT ROWID"
+    )
+    run(
+        "CREATE TABLE trust (client INTEGER NOT NULL, round INTEGER NOT NULL, trust FLOAT NOT NULL, "
+        "low_since INTEGER, n_low INTEGER NOT NULL, PRIMARY KEY (client))"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    name_what_is_stored,
+    remember_starts,
+    forget_whose_token,
+    remember_evidence,
+)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.federation.state import NOISE, OPTIMISER, part_of, with_owner
+from hushrank.aggregation.tolerance import NotDefinedError
+from hushrank.federation.gathering import combine_gathered, gather
+from hushrank.federation.state import NOISE, OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.body_formats import body_of
-from hushrank.live.wire.terms import count_params, exchange_of, key_of, ranker_of, server_step_of
+from hushrank.live.wire.terms import count_params, exchange_of, key_of, ranker_of, rule_of, server_step_of
 from hushrank.streams import ENTROPY, Purpose, draw_normal, stream
-from hushrank.types import Array, NamedArrays
+from hushrank.types import Array, Combined, NamedArrays
 
 _NOTHING: NamedArrays = {}
 
@@ -26,6 +28,15 @@ class Body(NamedTuple):
 
     weight: float
     content: bytes
+    client: int = 0  # who sent it: its number in the federation's file
+
+
+class NewRanker(NamedTuple):
+    """What a round ended with."""
+
+    params: Array  # [n_params]
+    state: NamedArrays  # what the server remembers from now on
+    combined: Combined | None = None  # by the agreement's rule, if it has one
 
 
 def draws_of(agreement: Agreement) -> Array:
@@ -46,17 +57,38 @@ def first_ranker(agreement: Agreement) -> tuple[Array, NamedArrays]:
 
 def next_ranker(
     agreement: Agreement, params: Array, state: NamedArrays, bodies: Sequence[Body], *, round: int
-) -> tuple[Array, NamedArrays]:
+) -> NewRanker:
     """The new parameters and the server's new memory from one round's messages, in the order of their clients."""
-    combined, remembered = combine_bodies(agreement, bodies, round=round, past=part_of(state, NOISE))
+    together = apply_rule(agreement, params, state, bodies, round=round)
+    if together is None:
+        combined, remembered = combine_bodies(agreement, bodies, round=round, past=part_of(state, NOISE))
+    else:
+        combined, remembered = together.update, {}
+        state = replace_owner(state, RULE, together.memory)
     step, params = server_step_of(agreement)(part_of(state, OPTIMISER), params, combined.astype(params.dtype))
-    return params, {**state, **with_owner(OPTIMISER, step), **with_owner(NOISE, remembered)}
+    return NewRanker(params, {**state, **with_owner(OPTIMISER, step), **with_owner(NOISE, remembered)}, together)
+
+
+def apply_rule(
+    agreement: Agreement, params: Array, state: NamedArrays, bodies: Sequence[Body], *, round: int
+) -> Combined | None:
+    """All messages at once by the agreement's rule; None: it has none."""
+    rule = rule_of(agreement)
+    if rule is None:
+        return None
+    format, ids = body_of(agreement), np.array([body.client for body in bodies])
+    messages = [format.decode(body.content, weight=body.weight) for body in bodies]
+    gathered = gather(messages, ids=ids, params=params, round=round, memory=part_of(state, RULE))
+    combined = combine_gathered(rule, gathered)
+    if combined is None:
+        raise NotDefinedError(f"aggregation={rule.name} needs {rule.n_needed} answers, and {len(bodies)} came.")
+    return combined
 
 
 def combine_bodies(
     agreement: Agreement, bodies: Sequence[Body], *, round: int, past: NamedArrays = _NOTHING
 ) -> tuple[Array, NamedArrays]:
-    """[n_params] one update of all, and what is remembered of its noise; past: what was remembered of that before."""
+    """[n_params] the sum's mean, and what is remembered of its noise; past: what was remembered of that before."""
     exchange, draws, n_params = exchange_of(agreement), draws_of(agreement), count_params(agreement)
     format = body_of(agreement, exchange=exchange)
     messages = [format.decode(body.content, weight=body.weight) for body in bodies]

@@ -121,6 +121,24 @@ LENGTHS = Table(  # of the updates of the newest rounds, where nothing is promis
     Column("step", Float, nullable=False),
 )
 
+EVIDENCE = Table(  # what the aggregation rule said of the newest rounds; `evidence.py`
+    "evidence",
+    TABLES,
+    Column("round", Integer, primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("value", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+TRUST = Table(  # how much of a client's newest update counted; `evidence.py`
+    "trust",
+    TABLES,
+    Column("client", Integer, primary_key=True),
+    Column("round", Integer, nullable=False),  # of that update
+    Column("trust", Float, nullable=False),  # from 0 to 1
+    Column("low_since", Integer),  # the first round of the present run of low trust, if there is one
+    Column("n_low", Integer, nullable=False),  # updates in that run
+)
+
 
 class SchemaError(ValueError):
     """The file is not a federation of a version that can be read."""

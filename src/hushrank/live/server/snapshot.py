@@ -7,6 +7,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from hushrank.live.server import store
+from hushrank.live.server.evidence import Evidence, read_evidence
 from hushrank.live.wire.refusals import Reason
 from hushrank.types import Array, NamedArrays
 
@@ -17,6 +18,7 @@ class Snapshot(NamedTuple):
     rounds: store.StoredRounds
     members: list[store.Member]
     ranker: tuple[Array, NamedArrays]  # the newest one
+    evidence: Evidence  # of the aggregation rule
 
     @property
     def counts(self) -> dict[str, int]:
@@ -27,7 +29,7 @@ class Snapshot(NamedTuple):
 
 def read_snapshot(connection: sa.Connection) -> Snapshot:
     rounds, members = store.restore_rounds(connection), store.read_members(connection)
-    return Snapshot(rounds, members, store.read_ranker(connection))
+    return Snapshot(rounds, members, store.read_ranker(connection), read_evidence(connection))
 
 
 def probe_disk(connection: sa.Connection) -> Snapshot:

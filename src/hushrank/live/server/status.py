@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from hushrank.files import Json
 from hushrank.live.server import store
+from hushrank.live.server.evidence import read_evidence, read_trust
 from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
 from hushrank.live.wire.agreement import as_json
@@ -15,13 +16,14 @@ from hushrank.privacy.renyi import composed_epsilon
 from hushrank.rankers.named import write_ranker
 
 
-def read_status(directory: Path) -> dict[str, Any]:
+def read_status(directory: Path) -> Json:
     """As JSON: rounds, clients, refusals, privacy spent."""
     engine = store.open_store(directory / store.FILE, read_only=True)
     with engine.begin() as connection:
         agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
         members, spends = store.read_members(connection), store.read_spends(connection)
         missing, lengths = read_past(connection).missing, read_lengths(connection)
+        evidence = read_evidence(connection)
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
     price = price_of(agreement)
@@ -45,6 +47,7 @@ def read_status(directory: Path) -> dict[str, Any]:
         "refused": refused,
         "missing": missing,
         "lengths": lengths,
+        **evidence.as_json(),
         "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends and price else None,
         "epsilon_total": total_epsilon_of(agreement),
         "delta": agreement.delta,
@@ -54,7 +57,27 @@ def read_status(directory: Path) -> dict[str, Any]:
     }
 
 
-def export_newest(directory: Path, path: Path) -> dict[str, Any]:
+def read_clients(directory: Path) -> list[Json]:
+    """As JSON, in the order in which they enrolled: what the file says of each."""
+    engine = store.open_store(directory / store.FILE, read_only=True)
+    with engine.begin() as connection:
+        members, trust = store.read_members(connection), read_trust(connection)
+    engine.dispose()
+    return [
+        {
+            "client": member.id,
+            "has_left": member.has_left,
+            "accepted": member.accepted,
+            "refused": member.refused,
+            "last_round": member.last_round,
+            "trust": trust[member.id].trust if member.id in trust else None,
+            "distrusted_since": trust[member.id].low_since if member.id in trust else None,
+        }
+        for member in members
+    ]
+
+
+def export_newest(directory: Path, path: Path) -> Json:
     """The newest ranker as the other commands' ranker file; its origin."""
     engine = store.open_store(directory / store.FILE, read_only=True)
     with engine.begin() as connection:

@@ -239,8 +239,9 @@ def find_digest(connection: sa.Connection, round: int, phase: str, client: int) 
 
 def read_bodies(connection: sa.Connection, round: int, phase: str = UPDATE_PHASE) -> list[Body]:
     """The accepted updates of a round's phase, in the order of their clients."""
-    chosen = sa.select(UPDATES.c.weight, UPDATES.c.body).where(_is_of(round, phase)).order_by(UPDATES.c.client)
-    return [Body(float(weight), body) for weight, body in connection.execute(chosen)]
+    chosen = sa.select(UPDATES.c.weight, UPDATES.c.body, UPDATES.c.client).where(_is_of(round, phase))
+    rows = connection.execute(chosen.order_by(UPDATES.c.client))
+    return [Body(float(weight), body, client) for weight, body, client in rows]
 
 
 def _is_of(round: int, phase: str) -> sa.ColumnElement[bool]:

@@ -17,8 +17,11 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from hushrank.aggregation.keys import ServerStepKeys
+from hushrank.aggregation.compatibility import Combination, Learner, Privacy, check_compatible
+from hushrank.aggregation.keys import AggregationKeys, ServerStepKeys
+from hushrank.aggregation.named import RULES
 from hushrank.aggregation.server_step import DEFAULT_RATES
+from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.keys import EVOLUTION, RewardKeys, check_told, default_p
 from hushrank.keys import (
@@ -32,6 +35,8 @@ from hushrank.keys import (
     hint_names,
     key,
     keys_of,
+    method_keys,
+    read_settings,
     read_value,
     required,
 )
@@ -50,10 +55,16 @@ _FIRST = (
     "n_honest reward sigma antithetic p seed"
 )
 FIRST_KEYS = frozenset(_FIRST.split())  # always written; Why a list: clients compare digests, so it may never change
+_KNOWN_RULES = keys_of(AggregationKeys)["aggregation"]
+
+
+def _check_rule_name(name: str) -> str | None:
+    """Why any name: only the server runs the rule, and a client may be older than it."""
+    return None if 1 <= len(name) <= 40 and name.isprintable() else "must have 1 to 40 printable characters"
 
 
 @dataclass(frozen=True)  # Why no slots: several rooms' keys cannot be inherited with them
-class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AgreedProtectionKeys, RewardKeys):
+class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AggregationKeys, AgreedProtectionKeys, RewardKeys):
     """How a federation learns and what protects its clients. None: not a matter of this method or protection."""
 
     name: str = required("of the federation, for people")
@@ -63,6 +74,18 @@ class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AgreedProtectionKeys,
     interactions: int = key(4, "the most searches that a client learns from in a round", check=at_least(1))
     k: int = key(10, "results on a page", check=at_least(1))
     server_rate: float = key(1.0, "of the server's steps; adam .001", check=above_zero)
+    aggregation: str = key(
+        "mean",
+        "how the server makes one update of many: mean, or a rule that compares single updates",
+        check=_check_rule_name,
+        is_essential=False,
+    )
+    assumed_malicious: int | None = key(
+        None,
+        "malicious clients that the rule reckons with in a round; needed by those that have to be told",
+        check=at_least(0),
+        is_essential=False,
+    )
     rounds: int | None = key(
         None, "after which the federation is finished; None (endless) only without protection", check=at_least(1)
     )
@@ -72,7 +95,8 @@ class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AgreedProtectionKeys,
     seed: int | None = key(
         None, "of a simulation: all draws can be repeated, so that nothing is private", check=check_seed
     )
-    others: tuple[tuple[str, str], ...] = ()  # (key, its JSON) of a later version: part of the digest, else ignored
+    others: tuple[tuple[str, str], ...] = ()  # (key, its JSON) of the rule's settings, which its server reads
+    # (`terms.rule_of`), and of a later version, which has no effect: all are part of the digest
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -153,15 +177,31 @@ def make_agreement(name: str, *, n_features: int, method: str = "fpdgd", **setti
 
     privacy=sound takes epsilon (of all rounds together; the noise follows) or noise_multiplier.
     """
+    rule = settings.get("aggregation", _KNOWN_RULES.default)
+    check_value(_KNOWN_RULES, rule)
+    known = method_keys(RULES, str(rule))
     for given in settings:
-        if given not in KEYS:
-            raise ValueError(f"no key of an agreement is called {given!r}; {hint_names(given, KEYS)}")
+        if given not in KEYS and given not in known:
+            raise ValueError(f"no key of an agreement is called {given!r}; {hint_names(given, (*KEYS, *known))}")
     check_value(KEYS["method"], method)
-    typed = {given: read_value(KEYS[given], value, none_unsets=True) for given, value in settings.items()}
+    own = {given: value for given, value in settings.items() if given in KEYS}
+    typed = {given: read_value(KEYS[given], value, none_unsets=True) for given, value in own.items()}
     check_value(KEYS["privacy"], typed.get("privacy", KEYS["privacy"].default))
     chosen = (_settle_evolution if method == EVOLUTION else _settle_updates)(typed)
     chosen.setdefault("server_rate", DEFAULT_RATES.get(chosen.get("server_optimiser", "sgd"), 1.0))
-    return Agreement(name, n_features, method=method, **chosen)
+    of_rule = {given: value for given, value in settings.items() if given not in KEYS}
+    check_told_malicious(str(rule), typed.get(ASSUMED))
+    read = read_settings(RULES, str(rule), of_rule) if rule in RULES else {}
+    others = tuple((given, _as_text(value)) for given, value in read.items())
+    return Agreement(name, n_features, method=method, **chosen, others=others)
+
+
+def check_told_malicious(rule: str, assumed: int | None) -> None:
+    """Whoever makes a federation knows nothing of its liars, so that a rule which has to be told has no default."""
+    if assumes_malicious(RULES.get(rule)) and assumed is None:
+        raise ValueError(f"aggregation={rule} needs {ASSUMED}: the malicious clients that it reckons with in a round.")
+    if not assumes_malicious(RULES.get(rule)) and assumed is not None:
+        raise ValueError(f"aggregation={rule} does not ask how many clients lie: leave {ASSUMED} out.")
 
 
 def _settle_updates(settings: Settings) -> dict[str, Any]:
@@ -212,7 +252,17 @@ def check_terms(agreement: Agreement) -> None:
         if applies and declared.is_needed and not is_given:
             hint = ", the answers expected in a round" if name == "n_clients" else ""
             raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {name}{hint}.")
+    check_compatible(combination_of(agreement))
     check_rounds(agreement)
+
+
+def combination_of(agreement: Agreement) -> Combination:
+    """What meets in this agreement; every client reaches the server directly, and answers or not as it likes."""
+    kind = Privacy(MODES[agreement.privacy].kind({"placement": agreement.placement}))
+    if agreement.is_evolution:
+        privacy = Privacy.responses if kind is Privacy.paper else kind
+        return Combination(Learner.rewards, agreement.aggregation, privacy)
+    return Combination(Learner.updates, agreement.aggregation, kind)
 
 
 def check_evolution(agreement: Agreement) -> None:

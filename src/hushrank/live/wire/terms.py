@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 
+from hushrank.aggregation.keys import AggregationKeys
+from hushrank.aggregation.named import RULES, CheckedRule, find_rule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import Exchange, UpdateExchange
+from hushrank.keys import check_value, keys_of, method_keys, read_value
 from hushrank.live.wire.agreement import Agreement
 from hushrank.privacy.banded import count_answers
 from hushrank.privacy.named import make_protection
@@ -39,6 +43,15 @@ def count_params(agreement: Agreement) -> int:
 def server_step_of(agreement: Agreement) -> ServerStep:
     fade = agreement.rounds if agreement.server_fade else None
     return ServerStep(agreement.server_optimiser, agreement.server_rate, fade)
+
+
+def rule_of(agreement: Agreement) -> CheckedRule | None:
+    """How the server makes one update of all of a round; None: the exchange adds them up. Refuses an unknown rule."""
+    check_value(keys_of(AggregationKeys)["aggregation"], agreement.aggregation)
+    known = method_keys(RULES, agreement.aggregation)
+    given = {name: json.loads(text) for name, text in agreement.others if name in known}
+    settings = {name: read_value(known[name], value) for name, value in given.items()}
+    return find_rule(agreement.aggregation, assumed_malicious=agreement.assumed_malicious or 0, **settings)
 
 
 def exchange_of(agreement: Agreement) -> Exchange:
