@@ -13,6 +13,7 @@ from hushrank.look.heat import HeatCell, HeatRow, heat_map
 from hushrank.look.numbers import format_count, format_seconds, format_signed, format_spread, format_value
 from hushrank.reports.markup import TableCell, csv_link, disclosure, paragraph, section, table
 from hushrank.reports.shell import render_page, write_page
+from hushrank.reports.wording import count_text, date_text
 
 FORMAT = 1
 PEACE, MEAN = "none", "mean"
@@ -156,7 +157,7 @@ def write_matrix(found: JsonObject, path: Path) -> Path:
     body += "".join(section(title, figure) for title, figure in zip(titles, maps, strict=True))
     body += section("All numbers", *_numbers(matrix)) + section("About these runs", *map(paragraph, _about(found)))
     page = render_page(
-        "Attacks and rules", body, kind="matrix", when=found.get("when", ""), lead=describe_matrix(matrix)
+        "Attacks and rules", body, kind="matrix", when=date_text(found.get("when")), lead=describe_matrix(matrix)
     )
     return write_page(page, path)
 
@@ -165,8 +166,9 @@ def describe_matrix(matrix: Matrix) -> str:
     """What it is of, and the rule that loses least at its worst."""
     if not matrix.cells:
         return "No cell has been run yet."
-    attacks = {line.attack for line in matrix.lines} - {PEACE}
-    said = f"{len(attacks)} attacks against {len(matrix.rules)} rules on {matrix.about['data']}."
+    attacks = {line.attack.partition(":")[0] for line in matrix.lines if line.attack != PEACE}
+    against = f"{count_text(len(attacks), 'attack')} against {count_text(len(matrix.rules), 'rule')}"
+    said = f"{against} on {matrix.about['data']}."
     worst = {rule: _worst(matrix, rule) for rule in matrix.rules}
     known = {rule: found for rule, found in worst.items() if found is not None}
     if not known or not attacks:
@@ -192,7 +194,7 @@ def _worst(matrix: Matrix, rule: str) -> tuple[float, MatrixLine, str] | None:
 def describe_reading(matrix: Matrix) -> str:
     n = len(next((v for cell in matrix.cells.values() for v in cell.test.values()), ()))
     return (
-        f"Each number is the mean over {format_count(n)} trainings. Its colour is the distance from plain averaging "
+        f"Each number is the mean over {count_text(n, 'training')}. Its colour is the distance from plain averaging "
         "with nobody malicious (first row, mean). The underlined rule of a row is the best on validation queries, mean "
         "over users. n/d: the rule is not defined for so many malicious clients among so few. div.: training diverged, "
         "which counts as 0. An empty cell was not run. fang-trimmed-mean is also the attack on the median."
