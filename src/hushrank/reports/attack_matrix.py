@@ -202,15 +202,18 @@ def describe_reading(matrix: Matrix) -> str:
 
 
 def _numbers(matrix: Matrix) -> list[str]:
-    headings = ["attack", "share", "rule", *(f"{user}, test" for user in matrix.users)]
+    headings = [TableCell(text) for text in ("attack", "share", "rule")]
+    headings += [TableCell(f"{user}, test", style="number") for user in matrix.users]
     rows = list[list[TableCell]]()
     csv: list[tuple[str, ...]] = [("attack", "share", "rule", "user", "split", "mean", "std", "n")]
     for (line, rule), cell in matrix.cells.items():
         texts = [cell_text(cell, user) if cell.state == RUN else cell.state for user in matrix.users]
         first = [TableCell(name_attack(line.attack)), TableCell(f"{line.share:g} %", value=line.share), TableCell(rule)]
-        rows.append([*first, *(TableCell(text, style="number") for text in texts)])
+        means = [fmean(cell.test[user]) if cell.test else None for user in matrix.users]
+        numbers = zip(texts, means, strict=True)
+        rows.append([*first, *(TableCell(text, value=mean, style="number") for text, mean in numbers)])
         csv += _csv_rows(line, rule, cell)
-    shown = table([TableCell(text) for text in headings], rows, label="Test nDCG@10 of every cell", has_tools=True)
+    shown = table(headings, rows, label="Test nDCG@10 of every cell", has_tools=True)
     saved = csv_link(csv, file_name="attacks.csv", text="Save these numbers, and those on validation queries, as CSV")
     return [disclosure(f"{format_count(len(rows))} cells with their standard deviation", shown), saved]
 
@@ -228,9 +231,10 @@ def _csv_rows(line: MatrixLine, rule: str, cell: MatrixCell) -> list[tuple[str, 
 
 def _about(found: JsonObject) -> list[str]:
     about = found["about"]
+    trained = f"{count_text(about['folds'], 'fold')}, {count_text(about['repeats'], 'repeat')}"
     said = [
         f"{about['n_clients']:,} clients, {about['interactions']} searches of each in every one of {about['rounds']:,} "
-        f"rounds; {about['folds']} folds, {about['repeats']} repeats; FPDGD without noise, linear ranker.",
+        f"rounds; {trained}; FPDGD without noise, linear ranker.",
         "Rules that reckon with a number of malicious clients are told the true one; with nobody malicious they reckon "
         f"with {about['assumed']:g} % of the clients.",
     ]
