@@ -40,6 +40,7 @@ def judge_rule(matrix: Matrix, rule: str, *, most_share: float = 30.0) -> Json:
         "n_near": n_near,
         "share_near": n_near / len(cells) if cells else None,
         "near_holds": n_near >= ENOUGH * len(cells) if cells else None,
+        "n_lower_than_mean": sum((cell["over_mean"] or 0.0) < -MARGIN for cell in cells),
         "n_worse_than_mean": len(worse),
         "worse_holds": not worse if cells else None,
         "cells": cells,
@@ -110,7 +111,8 @@ def describe(found: Json) -> str:
         f"peace within {PEACE_MARGIN:g} of {MEAN}: {word[found['peace_holds']]} ({peace or 'not run'})",
         f"within {MARGIN:g} of the chosen rule: {found['n_near']} of {found['n_cells']} cells, at least "
         f"{ENOUGH:.0%} wanted: {word[found['near_holds']]}",
-        f"significantly worse than {MEAN} by more than {MARGIN:g}: {len(worse)} cells: {word[found['worse_holds']]}",
+        f"significantly worse than {MEAN} by more than {MARGIN:g}: {len(worse)} cells, {found['n_lower_than_mean']} by "
+        f"their means alone: {word[found['worse_holds']]}",
         *(f"  further from the chosen rule: {describe_cell(cell)}" for cell in far),
         *(f"  worse than {MEAN}: {describe_cell(cell)}" for cell in worse),
     ]
