@@ -37,6 +37,7 @@ MEASURED = (
     "data.md",
     "findings.md",
     "howto/differ.md",
+    "howto/which-rule.md",
     "live.md",
     "private_training.md",
     "reconstruction.md",

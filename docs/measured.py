@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import measured_attacks
 import measured_audit
 import measured_chapter4
 import measured_differ
@@ -250,6 +251,7 @@ TABLES: Tables = {
     **measured_leaks.TABLES,
     **measured_sum.TABLES,
     **measured_audit.TABLES,
+    **measured_attacks.TABLES,
     **measured_differ.TABLES,
     **measured_sharing.TABLES,
     **measured_rules.TABLES,

@@ -168,6 +168,7 @@ class Fake:
     """A finished trial with one value per user."""
 
     users = ("perfect",)
+    is_diverged = False
 
     def __init__(self, **cell: Any) -> None:
         self.cell = cell

@@ -15,6 +15,12 @@ from hushrank.clicks.table import ClickTable
 from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.types import Array, QuerySet, Ranker
 
+DIVERGED = "training diverged"  # in the message of the error below, also where only that is left of it
+
+
+class DivergedError(ValueError):
+    """A ranker has grown beyond what numbers can hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
@@ -55,8 +61,8 @@ def score_finitely(ranker: Ranker, params: Array, queries: QuerySet) -> Array:
     """[n_documents] scores, refused where training has diverged."""
     scores = ranker.score(params, queries.features)
     if not np.isfinite(scores).all():
-        raise ValueError(
-            "the ranker's scores are no longer finite: training diverged. Try a smaller learning_rate or server_rate."
+        raise DivergedError(
+            f"the ranker's scores are no longer finite: {DIVERGED}. Try a smaller learning_rate or server_rate."
         )
     return scores
 

@@ -22,8 +22,9 @@ from hushrank.reports.index import write_index
 from hushrank.reports.reproduction import write_reproduction
 from hushrank.reports.reproduction_summary import FindingCounts, count_findings, read_finding
 from hushrank.reports.summary import from_directory
+from hushrank.reproduce.diverged import WHY, is_diverged, make_worst
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
-from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4
+from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
@@ -39,7 +40,7 @@ PAPERS = {
     "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
 }
 REPRODUCTIONS: dict[str, Reproduction] = {
-    r.name: r for paper in (foltr_es, fpdgd, study, thesis_chapter4) for r in paper.REPRODUCTIONS
+    r.name: r for paper in (foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5) for r in paper.REPRODUCTIONS
 }
 _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
 _NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
@@ -154,24 +155,29 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
             shutil.rmtree(place)
     prepared.directory.mkdir(parents=True, exist_ok=True)
     errors = run_jobs(jobs, pool)
-    failed = [(trial_label(t), error) for t, error in zip(prepared.trials, errors, strict=True) if error]
+    ended = list(zip(prepared.trials, errors, strict=True))
+    failed = [(trial_label(trial), error) for trial, error in ended if error and not is_diverged(trial, error)]
     if failed:
         raise ValueError(
             f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1].rstrip('.')} ({len(failed)} of {len(jobs)} "
             "runs failed). What has finished is kept; repeat the command to run the rest."
         )
-    outcome = Trials(
-        tuple(
-            Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
-            for trial, job in zip(prepared.trials, jobs, strict=True)
-        )
-    )
+    outcome = Trials(tuple(finish(prepared, *each) for each in zip(prepared.trials, jobs, strict=True)))
     found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
     write_json(prepared.directory / "result.json", found)
-    runs = [from_directory(job.directory) for job in jobs]
+    runs = [from_directory(job.directory) for job in jobs if job.is_finished]
     write_reproduction(found, prepared.directory / "report.html", runs=runs)
     write_index(index_lines(options.out), options.out / "index.html", papers=PAPERS)
     return found
+
+
+def finish(prepared: Prepared, trial: Trial, job: Job) -> Finished:
+    """What a run found; where it ended without a result, it diverged."""
+    if job.is_finished:
+        return Finished(trial.cell, job.directory, json.loads((job.directory / "result.json").read_text()))
+    choice = next(choice for choice in prepared.data if choice.label == trial.cell["data"])
+    metrics = prepared.reproduction.metrics or (prepared.result.metric,)
+    return Finished(trial.cell, job.directory, make_worst(trial, choice, metrics))
 
 
 def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> Json:
@@ -198,7 +204,7 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "left_out": prepared.reproduction.left_out,
         "published_code": prepared.reproduction.published_code,
         **make_results(prepared, outcome),
-        "runs": [f"../runs/{trial_directory(trial)}" for trial in prepared.trials],
+        "runs": [f"../runs/{job.directory.name}" for job in prepared.jobs if job.is_finished],
         "when": now(),
         "seconds": round(seconds, 1),
     }
@@ -226,10 +232,13 @@ def doubts(prepared: Prepared, outcome: Trials) -> list[str]:
     """Whether a directory holds what its name says: over all folds, every query is tested once."""
     said = []
     for choice in prepared.data:
-        found = next(trial.result for trial in outcome.finished if trial.cell["data"] == choice.label)
-        n_queries, whole = found["data"]["n_test_queries"], CATALOG.get(choice.name)
-        if whole is None or choice.is_stand_in or whole.n_folds == 1 or found["recipe"]["folds"] is not None:
+        whole = CATALOG.get(choice.name)
+        own = [t.result for t in outcome.finished if t.cell["data"] == choice.label and not t.is_diverged]
+        if whole is None or choice.is_stand_in or whole.n_folds == 1:
             continue
+        if not own or own[0]["recipe"]["folds"] is not None:
+            continue
+        n_queries = own[0]["data"]["n_test_queries"]
         if n_queries != whole.n_queries:
             said.append(f"{choice.source} has {n_queries:,} queries, {whole.title} has {whole.n_queries:,}.")
     return said
@@ -247,6 +256,7 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
     used: set[int] = set()
     real = {choice.label: choice.name for choice in prepared.data}
     for trial in outcome.finished:
+        why = WHY if trial.is_diverged else ""
         for name, more in (prepared.reproduction.metrics or {result.metric: {}}).items():
             for user in trial.users:
                 cell = {**trial.cell, "clicks": user, **more}
@@ -254,7 +264,7 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
                 near = [i for i, row in enumerate(result.rows) if all(meant.get(k) == v for k, v in row.cell.items())]
                 used.update(near)
                 published = result.rows[near[0]].published if near else None
-                rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": ""})
+                rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": why})
     rows += [
         {
             **row.cell,

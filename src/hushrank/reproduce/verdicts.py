@@ -30,6 +30,11 @@ class Finished:
         clicks = self.result["recipe"]["clicks"]
         return (clicks,) if isinstance(clicks, str) else tuple(clicks)
 
+    @property
+    def is_diverged(self) -> bool:
+        """Whether malicious clients made a training diverge: all of them count as 0."""
+        return bool(self.result.get("is_diverged"))
+
     def metric(self, user: str, name: str) -> JsonObject:
         """{"mean", "std", "values"} of one user; refuses to judge what was not run."""
         if user not in self.users:

@@ -1,0 +1,148 @@
+"""Is one rule as good as the best for every attack? Judged from what `python -m benchmarks.attacks` wrote.
+
+    python -m benchmarks.attacks_compare attacks.json [more.json ...] [--rule watchful] [--json verdict.json]
+
+In peace: two one-sided tests within .002 of plain averaging, for every user. Under attack, at every share up to 30 %:
+for each attack the best other rule is chosen on validation queries (mean over users and shares; rules that are not
+defined at one of the shares are no candidates); a cell (attack, share, user) passes when the mean test nDCG@10 is at
+most .005 below that rule's. At least 90 % of the cells must pass. No cell may be significantly worse than plain
+averaging by more than .005: paired one-sided t-tests over trainings, p corrected for the number of cells (Bonferroni).
+Five repeats give 25 trainings. Ends with 1 when something fails; failing cells are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from hushrank.files import Json, read_json, write_json
+from hushrank.look.numbers import format_p, format_signed
+from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
+from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, read_matrix
+
+PEACE_MARGIN, MARGIN, ENOUGH, LEVEL = 0.002, 0.005, 0.9, 0.05
+
+
+def judge_rule(matrix: Matrix, rule: str, *, most_share: float = 30.0) -> Json:
+    """All verdicts on one rule."""
+    peace, cells = judge_peace(matrix, rule), judge_cells(matrix, rule, most_share=most_share)
+    n_near = sum(cell["is_near"] for cell in cells)
+    worse = [cell for cell in cells if cell["p_worse_than_mean"] is not None and cell["p_worse_than_mean"] < LEVEL]
+    return {
+        "rule": rule,
+        "n_trainings": count_trainings(matrix, rule),
+        "peace": peace,
+        "peace_holds": all(found["p"] < LEVEL for found in peace) if peace else None,
+        "n_cells": len(cells),
+        "n_near": n_near,
+        "share_near": n_near / len(cells) if cells else None,
+        "near_holds": n_near >= ENOUGH * len(cells) if cells else None,
+        "n_lower_than_mean": sum((cell["over_mean"] or 0.0) < -MARGIN for cell in cells),
+        "n_worse_than_mean": len(worse),
+        "worse_holds": not worse if cells else None,
+        "cells": cells,
+    }
+
+
+def count_trainings(matrix: Matrix, rule: str) -> int:
+    return max(
+        (len(v) for (_, name), cell in matrix.cells.items() if name == rule for v in cell.test.values()), default=0
+    )
+
+
+def judge_peace(matrix: Matrix, rule: str) -> list[Json]:
+    """Equal to plain averaging within the margin, for each user."""
+    found = []
+    for user in matrix.users:
+        ours, theirs = (matrix.test(MatrixLine(PEACE, 0), name, user) for name in (rule, MEAN))
+        if ours is not None and theirs is not None:
+            test = equivalence_test(ours, theirs, margin=PEACE_MARGIN)
+            found.append({"user": user, "difference": round(test.mean_difference, 5), "p": test.p})
+    return found
+
+
+def judge_cells(matrix: Matrix, rule: str, *, most_share: float) -> list[Json]:
+    """Every attack, share and user that the rule and its rivals were run with."""
+    cells = []
+    for attack in dict.fromkeys(line.attack for line in matrix.lines if line.attack != PEACE):
+        lines = [line for line in matrix.lines if line.attack == attack and line.share <= most_share]
+        lines = [line for line in lines if (line, rule) in matrix.cells]
+        best = matrix.choose_rule(lines, without=[rule]) if lines else None
+        cells += [judge_cell(matrix, rule, best, line, user) for line in lines if best for user in matrix.users]
+    known = [cell["p_worse_than_mean"] for cell in cells if cell["p_worse_than_mean"] is not None]
+    corrected = iter(bonferroni(known))
+    for cell in cells:
+        if cell["p_worse_than_mean"] is not None:
+            cell["p_worse_than_mean"] = next(corrected)
+    return cells
+
+
+def judge_cell(matrix: Matrix, rule: str, best: str, line: MatrixLine, user: str) -> Json:
+    """p is that of being worse than plain averaging by more than the margin, not corrected."""
+    ours, theirs, plain = (matrix.test(line, name, user) for name in (rule, best, MEAN))
+    assert ours is not None and theirs is not None  # a candidate is defined in every line; the rule was run
+    behind = fmean(ours) - fmean(theirs)
+    return {
+        **{"attack": line.attack, "share": line.share, "user": user, "best": best},
+        "difference": round(behind, 5),
+        "is_near": behind >= -MARGIN,
+        "over_mean": None if plain is None else round(fmean(ours) - fmean(plain), 5),
+        "p_worse_than_mean": None if plain is None else one_sided_p(ours, plain),
+    }
+
+
+def one_sided_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Small where ours is lower by more than the margin."""
+    test = paired_t_test([value + MARGIN for value in ours], theirs)
+    return test.p / 2 if test.mean_difference < 0 else 1 - test.p / 2
+
+
+def describe(found: Json) -> str:
+    """The verdicts, and every cell that fails, in lines."""
+    word = {True: "holds", False: "does not hold", None: "not judged"}
+    peace = "; ".join(f"{p['user']} {format_signed(p['difference'], decimals=4)}" for p in found["peace"])
+    far = [cell for cell in found["cells"] if not cell["is_near"]]
+    worse = [c for c in found["cells"] if c["p_worse_than_mean"] is not None and c["p_worse_than_mean"] < LEVEL]
+    lines = [
+        f"{found['rule']}, {found['n_trainings']} trainings in each cell",
+        f"peace within {PEACE_MARGIN:g} of {MEAN}: {word[found['peace_holds']]} ({peace or 'not run'})",
+        f"within {MARGIN:g} of the chosen rule: {found['n_near']} of {found['n_cells']} cells, at least "
+        f"{ENOUGH:.0%} wanted: {word[found['near_holds']]}",
+        f"significantly worse than {MEAN} by more than {MARGIN:g}: {len(worse)} cells, {found['n_lower_than_mean']} by "
+        f"their means alone: {word[found['worse_holds']]}",
+        *(f"  further from the chosen rule: {describe_cell(cell)}" for cell in far),
+        *(f"  worse than {MEAN}: {describe_cell(cell)}" for cell in worse),
+    ]
+    return "\n".join(lines)
+
+
+def describe_cell(cell: Json) -> str:
+    against = f"{format_signed(cell['difference'], decimals=4)} against {cell['best']}"
+    over = "" if cell["over_mean"] is None else f", {format_signed(cell['over_mean'], decimals=4)} against {MEAN}"
+    p = "" if cell["p_worse_than_mean"] is None else f" (p {format_p(cell['p_worse_than_mean'])})"
+    return f"{cell['attack']} {cell['share']:g} % {cell['user']}: {against}{over}{p}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--rule", default="watchful")
+    parser.add_argument("--most-share", type=float, default=30.0, help="per cent malicious clients")
+    parser.add_argument("--json", type=Path, help="where to write the verdicts")
+    chosen = parser.parse_args(arguments)
+    found = judge_rule(read_matrix(*map(read_json, chosen.files)), chosen.rule, most_share=chosen.most_share)
+    if chosen.json:
+        write_json(chosen.json, found)
+    print(describe(found))
+    return int(False in (found["peace_holds"], found["near_holds"], found["worse_holds"]))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ValueError as error:
+        print(f"attacks_compare: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,95 @@
+"""Tables and the heat map of docs/howto/which-rule.md, from `python -m benchmarks.attacks`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tables import Tables, make_markdown, read
+
+from hushrank.look.numbers import format_signed, format_value
+from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, matrix_map, name_attack, read_matrix
+from hushrank.reports.wording import count_text
+
+NAMES = {"mq2008": "MQ2008", "mq2007": "MQ2007"}
+SHOWN = "informational"  # users of the heat map
+CHOSEN_AT = 20.0  # per cent malicious clients
+
+
+def load(data: Path) -> Matrix:
+    return read_matrix(read(data, "attacks"))
+
+
+def setting(data: Path) -> str:
+    """What was run, in a sentence."""
+    matrix = load(data)
+    about = matrix.about
+    name = NAMES.get(about["data"], about["data"])
+    size = f"{about['n_clients']:,} clients, {about['interactions']} searches each in {about['rounds']:,} rounds"
+    trained = f"{count_text(about['folds'], 'fold')}, {count_text(about['repeats'], 'repeat')}"
+    return (
+        f"Measured on {name}: {size}, {trained}, linear ranker. Rules that need the number of malicious clients are "
+        f"told it; if nobody lies, they assume {about['assumed']:g} % of the clients."
+    )
+
+
+def by_rule(data: Path) -> str:
+    """What each rule costs in peace, and its largest loss at each share of malicious clients."""
+    matrix = load(data)
+    shares = sorted({line.share for line in matrix.lines if line.share})
+    header = ["`aggregation`", "nobody lies", *(f"worst at {share:g} %" for share in shares)]
+    lines = [
+        [f"`{rule}`", peace_cost(matrix, rule), *(worst_loss(matrix, rule, share) for share in shares)]
+        for rule in matrix.rules
+    ]
+    return make_markdown(header, lines)
+
+
+def distance(matrix: Matrix, line: MatrixLine, rule: str, user: str) -> float | None:
+    """From plain averaging with nobody malicious."""
+    mean, peace = matrix.mean_test(line, rule, user), matrix.peace(user)
+    return None if mean is None or peace is None else mean - peace
+
+
+def peace_cost(matrix: Matrix, rule: str) -> str:
+    """The mean over users."""
+    found = [distance(matrix, MatrixLine(PEACE, 0), rule, user) for user in matrix.users]
+    known = [value for value in found if value is not None]
+    return format_signed(sum(known) / len(known)) if known else "not defined"
+
+
+def worst_loss(matrix: Matrix, rule: str, share: float) -> str:
+    """Over attacks and users, with the attack."""
+    lines = [line for line in matrix.lines if line.share == share]
+    found = [(distance(matrix, line, rule, user), line.attack) for line in lines for user in matrix.users]
+    known = [(value, attack) for value, attack in found if value is not None]
+    if not known:
+        return "not defined"
+    value, attack = min(known)
+    return f"{format_signed(value)}<br>{name_attack(attack)}"
+
+
+def chosen(data: Path) -> str:
+    """The rule that validation queries choose for each attack, beside plain averaging and `watchful`."""
+    matrix = load(data)
+    lines = [line for line in matrix.lines if line.share == CHOSEN_AT]
+    rows = []
+    for line in lines:
+        best = matrix.choose_rule([line])
+        if best is not None:
+            cells = [mean_quality(matrix, line, rule) for rule in (best, MEAN, "watchful")]
+            rows.append([name_attack(line.attack), f"`{best}`", *cells])
+    return make_markdown(["attack", "chosen", "chosen, test", "`mean`", "`watchful`"], rows, n_words=2)
+
+
+def mean_quality(matrix: Matrix, line: MatrixLine, rule: str) -> str:
+    """Over users."""
+    found = [matrix.mean_test(line, rule, user) for user in matrix.users]
+    known = [value for value in found if value is not None]
+    return format_value(sum(known) / len(known) if known else None)
+
+
+def heat(data: Path) -> str:
+    return matrix_map(load(data), SHOWN, name="attacks-heat")
+
+
+TABLES: Tables = {"attacks-setting": setting, "attacks-rules": by_rule, "attacks-chosen": chosen, "attacks-heat": heat}

@@ -1,0 +1,120 @@
+"""What docs/howto/which-rule.md says in words follows from the measurements, and the command that takes them works."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shown_blocks import ROOT
+
+from benchmarks import attacks
+from hushrank.aggregation.named import aggregation_names
+from hushrank.attacks.named import ATTACKS, FunctionAttack, register_attack
+from hushrank.reports.attack_matrix import PEACE, MatrixLine, read_matrix
+
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "howto" / "which-rule.md").read_text(encoding="utf-8")
+FOUND: dict[str, Any] = json.loads((DOCS / "benchmarks" / "attacks.json").read_text(encoding="utf-8"))
+MATRIX = read_matrix(FOUND)
+TABLES = runpy.run_path(str(DOCS / "measured_attacks.py"))["TABLES"]
+SMALL = ["--data", "tiny", "--set", "rounds=3", "--set", "folds=[1]", "--jobs", "1"]
+
+
+def worst(rule: str, share: float) -> float:
+    """The largest loss, over attacks and users."""
+    lines = [line for line in MATRIX.lines if line.share == share]
+    losses = [
+        (MATRIX.mean_test(line, rule, user) or 0.0) - (MATRIX.peace(user) or 0.0)
+        for line in lines
+        for user in MATRIX.users
+    ]
+    return min(losses)
+
+
+def test_the_matrix_has_every_attack_and_rule() -> None:
+    names = {attack.partition(":")[0] for attack in (*attacks.THESIS, *attacks.OTHERS)}
+    assert names == set(ATTACKS) - set(attacks.LEFT_OUT)
+    assert ATTACKS["fang-median"] is ATTACKS["fang-trimmed-mean"]
+    assert {line.attack for line in MATRIX.lines} == {PEACE, *attacks.THESIS, *attacks.OTHERS}
+    assert set(MATRIX.rules) == set(aggregation_names())
+    assert {line.share for line in MATRIX.lines if line.attack in attacks.THESIS} == {10, 20, 30, 40}
+
+
+def test_the_page_has_every_table_once_and_names_every_rule() -> None:
+    assert all(PAGE.count(f"<!-- measured: {name} -->") == 1 for name in TABLES)
+    assert all(f"`{rule}`" in PAGE for rule in aggregation_names() if rule != "centred-clipping")
+    assert all(f"\n{make(DOCS / 'benchmarks')}\n" in PAGE for make in TABLES.values())
+
+
+def test_the_watchful_server_costs_nothing_in_peace() -> None:
+    peace = MatrixLine(PEACE, 0)
+    for user in MATRIX.users:
+        assert abs((MATRIX.mean_test(peace, "watchful", user) or 0) - (MATRIX.peace(user) or 0)) < 0.002
+
+
+def test_with_one_liar_of_ten_the_rules_that_the_page_names_lose_little_and_krum_much() -> None:
+    assert all(worst(rule, 10) > -0.02 for rule in ("trimmed-mean", "median", "mixing", "watchful"))
+    assert worst("krum", 10) < -0.1
+
+
+def test_at_a_fifth_the_watchful_server_loses_least_at_its_worst() -> None:
+    others = [rule for rule in MATRIX.rules if rule not in ("watchful", "bulyan")]
+    assert worst("watchful", 20) > max(worst(rule, 20) for rule in others)
+
+
+def test_bulyan_is_defined_for_one_liar_of_ten() -> None:
+    states = {line.share: MATRIX.cells[line, "bulyan"].state for line in MATRIX.lines if line.attack != PEACE}
+    assert states == {10: "run", 20: "not defined", 30: "not defined", 40: "not defined"}
+
+
+def run(path: Path, *more: str, rules: str = "mean,krum,bulyan", names: str = "none,poisoned-clicks") -> dict[str, Any]:
+    page = path.with_suffix(".html")
+    options = ["--rules", rules, "--attacks", names, "--shares", "0,20", "--json", str(path), "--html", str(page)]
+    assert attacks.main([*SMALL, *options, *more]) == 0 and page.is_file()
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_the_command_writes_what_the_page_reads_and_continues(tmp_path: Path) -> None:
+    path = tmp_path / "attacks.json"
+    found = run(path)
+    assert found.keys() == FOUND.keys() and found["about"].keys() == FOUND["about"].keys()
+    states = {(cell["attack"], cell["rule"]): cell["state"] for cell in found["cells"]}
+    assert states == {
+        (attack, rule): "not defined" if rule == "bulyan" else "run"
+        for attack in ("none", "poisoned-clicks")
+        for rule in ("mean", "krum", "bulyan")
+    }
+    again = run(path, "--resume", names="none,poisoned-clicks,fang-krum:full")
+    assert again["cells"][:6] == found["cells"] and len(again["cells"]) == 9
+
+
+def test_what_is_there_is_not_overwritten_nor_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "attacks.json"
+    run(path, rules="mean", names="none")
+    with pytest.raises(ValueError, match=r"exists\. Continue it with --resume"):
+        run(path, rules="mean", names="none")
+    with pytest.raises(ValueError, match="has another repeats"):
+        run(path, "--resume", "--repeats", "2", rules="mean", names="none")
+    with pytest.raises(ValueError, match="nonsense: no such rule"):
+        run(tmp_path / "other.json", rules="nonsense")
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_a_training_that_diverges_is_a_cell_that_counts_as_nothing(tmp_path: Path) -> None:
+    usual = ATTACKS.pop("scaled")
+    register_attack("scaled", FunctionAttack(lambda view, *, key: 0 * view.own + 3e38 + 0 * key[0]))
+    try:
+        (cell,) = run(tmp_path / "a.json", rules="mean", names="scaled")["cells"]
+    finally:
+        ATTACKS["scaled"] = usual
+    assert cell["state"] == "diverged" and set(cell["test"]["perfect"]) == {0.0}
+
+
+def test_two_processes_find_the_same(tmp_path: Path) -> None:
+    one, two = (run(tmp_path / f"{n}.json", "--jobs", n, rules="mean,krum") for n in ("1", "2"))
+    same = [[{k: v for k, v in cell.items() if k != "seconds"} for cell in found["cells"]] for found in (one, two)]
+    assert same[0] == same[1]

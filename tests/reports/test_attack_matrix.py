@@ -1,0 +1,113 @@
+"""The matrix of attacks and rules: what is read, chosen and shown, and what a verdict on a rule is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.attacks_compare import describe, judge_rule, main
+from hushrank.files import write_json
+from hushrank.reports.attack_matrix import MatrixLine, read_matrix, write_matrix
+
+USERS = ("perfect", "informational")
+NOISE = (0.0, 0.001, -0.001, 0.0005, -0.0005)
+ABOUT = {"data": "d", "users": list(USERS), "n_clients": 10, "interactions": 5, "rounds": 3, "repeats": 1, "folds": 5}
+ABOUT |= {"assumed": 20.0}
+LEVELS: dict[tuple[str, float], Mapping[str, float | None]] = {
+    ("none", 0): {"mean": 0.7, "krum": 0.68, "bulyan": None, "watchful": 0.7},
+    ("lies", 10): {"mean": 0.6, "krum": 0.65, "bulyan": 0.69, "watchful": 0.68},
+    ("lies", 20): {"mean": 0.5, "krum": 0.66, "bulyan": None, "watchful": 0.66},
+    ("lies", 40): {"mean": 0.3, "krum": 0.6, "bulyan": None, "watchful": 0.1},
+}
+
+
+def row(attack: str, share: float, rule: str, level: float | None) -> dict[str, Any]:
+    """Trainings around a level; those of each rule lie otherwise, so that differences have a spread."""
+    where = {"attack": attack, "share": share, "rule": rule, "seconds": 1.0}
+    if level is None:
+        return {**where, "state": "not defined", "why": "too few"}
+    turn = len(rule) % 5
+    values = {user: [level + noise for noise in NOISE[turn:] + NOISE[:turn]] for user in USERS}
+    return {**where, "state": "run", "test": values, "vali": values}
+
+
+def found(**changes: Mapping[str, float | None]) -> dict[str, Any]:
+    levels = {place: {**rules, **changes.get(f"at_{place[1]}", {})} for place, rules in LEVELS.items()}
+    cells = [row(*place, rule, level) for place, rules in levels.items() for rule, level in rules.items()]
+    return {"format": 1, "about": ABOUT, "when": "2026-01-02T03:04:05+00:00", "cells": cells}
+
+
+def test_the_best_rule_is_chosen_on_validation_among_those_defined_everywhere() -> None:
+    matrix = read_matrix(found())
+    ten, twenty = MatrixLine("lies", 10), MatrixLine("lies", 20)
+    assert matrix.choose_rule([ten]) == "bulyan"
+    assert matrix.choose_rule([ten, twenty]) == "watchful"
+    assert matrix.choose_rule([ten, twenty], without=["watchful"]) == "krum"
+    other = found()
+    best = next(cell for cell in other["cells"] if cell["rule"] == "mean" and cell["share"] == 10)
+    best["vali"] = {user: [0.9] * 5 for user in USERS}  # what is tested does not choose
+    assert read_matrix(other).choose_rule([ten]) == "mean"
+
+
+def test_the_page_has_a_map_for_each_user_and_says_what_is_not_defined(tmp_path: Path) -> None:
+    broken = found()
+    worst = {user: [0.0] * 5 for user in USERS}
+    broken["cells"][-1] |= {"state": "diverged", "test": worst, "vali": worst}
+    page = write_matrix(broken, tmp_path / "page.html").read_text()
+    assert page.count('class="chart heat"') == 2
+    assert ">n/d</text>" in page and ">div.</text>" in page and "krum, lies, 20 %: .6600 ± .0008, −.040 against" in page
+    assert "1 attack against 4 rules on d." in page and "mean over 5 trainings" in page
+    assert len(re.findall(r'class="[a-z0-9-]+ marked"', page)) == len(LEVELS) * len(USERS)  # one rule of every row
+    assert "not defined" in page and 'download="attacks.csv"' in page
+
+
+def test_an_empty_matrix_has_a_page(tmp_path: Path) -> None:
+    page = write_matrix({**found(), "cells": []}, tmp_path / "page.html").read_text()
+    assert "No cell has been run yet: python -m benchmarks.attacks" in page
+
+
+def test_parts_of_one_matrix_are_joined_and_other_settings_refused() -> None:
+    whole = found()
+    parts = [{**whole, "cells": whole["cells"][8:]}, {**whole, "cells": whole["cells"][:8]}]
+    assert read_matrix(*parts) == read_matrix(whole)  # peace first, whatever the order
+    with pytest.raises(ValueError, match="the files differ in rounds: they are no parts of one matrix"):
+        read_matrix(whole, {**whole, "about": {**ABOUT, "rounds": 4}})
+    with pytest.raises(ValueError, match="newer hushrank"):
+        read_matrix({**whole, "format": 2})
+
+
+def test_a_rule_near_the_best_of_every_attack_passes() -> None:
+    verdict = judge_rule(read_matrix(found()), "watchful")
+    assert verdict["peace_holds"] and verdict["near_holds"] and verdict["worse_holds"]
+    assert (verdict["n_cells"], verdict["n_near"], verdict["n_trainings"]) == (4, 4, 5)  # 40 % is not judged
+    assert {(cell["best"], cell["difference"]) for cell in verdict["cells"]} == {("krum", 0.03), ("krum", 0.0)}
+
+
+def test_cells_behind_the_chosen_rule_or_the_mean_are_counted_and_listed() -> None:
+    behind = judge_rule(read_matrix(found(at_20={"watchful": 0.654})), "watchful")
+    assert (behind["n_near"], behind["near_holds"], behind["worse_holds"]) == (2, False, True)
+    assert "further from the chosen rule: lies 20 % perfect: −.0060 against krum, +.1540 against mean" in describe(
+        behind
+    )
+    worse = judge_rule(read_matrix(found(at_10={"watchful": 0.59})), "watchful")
+    assert worse["n_worse_than_mean"] == worse["n_lower_than_mean"] == 2 and not worse["worse_holds"]
+    little = judge_rule(read_matrix(found(at_10={"watchful": 0.5955})), "watchful")
+    assert little["worse_holds"]  # worse, but not by more than the margin
+
+
+def test_peace_is_a_test_of_equality() -> None:
+    assert not judge_rule(read_matrix(found(at_0={"watchful": 0.6975})), "watchful")["peace_holds"]
+    assert judge_rule(read_matrix(found(at_0={"watchful": 0.6995})), "watchful")["peace_holds"]
+
+
+def test_the_command_ends_with_1_where_something_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad, out = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "verdict.json"
+    write_json(good, found())
+    write_json(bad, found(at_20={"watchful": 0.4}))
+    assert main([str(good), "--json", str(out)]) == 0 and out.is_file()
+    assert main([str(bad)]) == 1
+    assert "at least 90% wanted: does not hold" in capsys.readouterr().out
