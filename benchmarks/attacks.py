@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -157,14 +159,24 @@ def run_tasks(tasks: Sequence[Task], *, jobs: int, keep: Callable[[Json], None])
         for task in tasks:
             keep(run_task(task))
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting: list[Future[Json]] = [pool.submit(run_task, task) for task in tasks]
-        try:
-            for done in as_completed(waiting):
-                keep(done.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), leave_with_parent, (os.getpid(),))
+    waiting: list[Future[Json]] = [pool.submit(run_task, task) for task in tasks]
+    try:
+        for done in as_completed(waiting):
+            keep(done.result())
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def leave_with_parent(parent: int) -> None:
+    """A process whose parent was killed ends too, instead of waiting for its next task for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def carry_out(wanted: Wanted, path: Path, *, jobs: int, resume: bool) -> Json:
