@@ -123,7 +123,7 @@ def test_zero_updates_are_neither_copies_nor_evidence() -> None:
     updates = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [2.0, 0.01]])
     assert find_copies(updates).tolist() == [False, False, True, True]
     assert all(left_out(found) == [] for found in play(200, np.zeros_like))
-    nothing = find_directions(np.zeros((3, 2)), usual=0.0)
+    nothing = find_directions(np.zeros((3, 2)))
     assert not nothing.x.any() and not nothing.is_there.any()
 
 

@@ -57,7 +57,7 @@ class Directions(NamedTuple):
     """The updates of a round, none longer than the median one, which has length 1."""
 
     x: Array  # [n, p] float64
-    times: Array  # [n] how many times as long as the median one, now and lately, each was
+    times: Array  # [n] how many times as long as the median one each was
     is_there: Array  # [n] whether anything was learnt
     middle: float  # length of the median one
 
@@ -74,14 +74,16 @@ class Watchful:
     def __call__(self, gathered: Gathered) -> Combined:
         past = recall(gathered)
         here = np.searchsorted(past.ids, gathered.ids)
-        found = find_directions(gathered.updates, usual=float(past.length[0]))
+        found, usual = find_directions(gathered.updates), float(past.length[0])
         past = self._learn(past, here, found)
         suspicion, consensus = self._suspect(past, here)
         is_out = choose_suspects(suspicion, past.is_out[here])
         past.is_out[here] = is_out
         counted = gathered.updates
-        if len(here) >= _FEWEST and (found.times > _SHOUT).any():
-            cut = np.minimum(1, _SHOUT / np.maximum(found.times, 1))
+        # Why the median lately too: in a round in which few clicked, the median tells little
+        times = found.times * found.middle / max(found.middle, usual)
+        if len(here) >= _FEWEST and (times > _SHOUT).any():
+            cut = np.minimum(1, _SHOUT / np.maximum(times, 1))
             counted = (counted * cut[:, None]).astype(counted.dtype)
         mean = mean_gathered(counted[~is_out], gathered.weights[~is_out])
         evidence = {
@@ -142,14 +144,13 @@ def choose_suspects(suspicion: Array, was_out: Array) -> Array:
     return np.asarray(is_out)
 
 
-def find_directions(updates: Array, *, usual: float) -> Directions:
-    """usual: length of the median update lately; Why: in a round in which few clicked, the median tells little."""
+def find_directions(updates: Array) -> Directions:
     x = updates.astype(np.float64)
     each = lengths(x)
     is_there = each > 0
-    middle = float(np.median(each[is_there])) if is_there.any() else usual or 1.0
+    middle = float(np.median(each[is_there])) if is_there.any() else 1.0
     x /= np.maximum(each, middle)[:, None]
-    return Directions(x, each / max(middle, usual), is_there, middle)
+    return Directions(x, each / middle, is_there, middle)
 
 
 def measure_agreement(past: Watched, here: Array, found: Directions) -> Array | None:
