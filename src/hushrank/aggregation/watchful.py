@@ -36,7 +36,7 @@ _STEPS = 6  # of Weiszfeld's iteration; Why: the centre moves little between two
 _FLOOR = 0.05  # of the mean variance, added to each; Why: parameters that hardly move must not decide
 
 
-class Watched(NamedTuple):
+class WatchfulMemory(NamedTuple):
     """What is remembered."""
 
     ids: Array  # [k] in rising order: whoever has sent something
@@ -95,10 +95,10 @@ class Watchful:
         }
         return Combined(mean, evidence, past._asdict(), (~is_out).astype(np.float64))
 
-    def _learn(self, past: Watched, here: Array, found: Directions) -> Watched:
+    def _learn(self, past: WatchfulMemory, here: Array, found: Directions) -> WatchfulMemory:
         """What a round adds to the evidence."""
         keep = 1 - 1 / self.watchful_memory
-        past = Watched(*(array.copy() for array in past))
+        past = WatchfulMemory(*(array.copy() for array in past))
         agreement = measure_agreement(past, here, found)
         if agreement is not None:
             past.totals[1:] = keep * past.totals[1:] + [1, np.mean(agreement[found.is_there] ** 2)]
@@ -121,7 +121,7 @@ class Watchful:
         past.length[0] += (found.middle - past.length[0]) / min(past.totals[0], _LATELY)
         return past._replace(squares=keep * past.squares + np.mean(found.x[is_trusted] ** 2, axis=0))
 
-    def _suspect(self, past: Watched, here: Array) -> tuple[Array, float]:
+    def _suspect(self, past: WatchfulMemory, here: Array) -> tuple[Array, float]:
         """[n] evidence against each, 1 where it is enough; and how much most of the others agree."""
         consensus = find_consensus(past, here)
         opposed = past.opposition[here] / self.watchful_evidence * (past.history[here] < 0)
@@ -131,7 +131,7 @@ class Watchful:
         return suspicion if len(here) >= _FEWEST else np.zeros_like(suspicion), consensus
 
 
-def find_consensus(past: Watched, here: Array) -> float:
+def find_consensus(past: WatchfulMemory, here: Array) -> float:
     """How much the others are agreed with by more than half of the clients, at least."""
     return float(np.sort(past.agreement[here])[(len(here) - 1) // 2])
 
@@ -153,7 +153,7 @@ def find_directions(updates: Array) -> Directions:
     return Directions(x, each / middle, is_there, middle)
 
 
-def measure_agreement(past: Watched, here: Array, found: Directions) -> Array | None:
+def measure_agreement(past: WatchfulMemory, here: Array, found: Directions) -> Array | None:
     """[n] cosine of each direction with the way of the others so far; None: nobody knows it yet.
 
     The others' way is the geometric median of each one's mean direction: a majority decides, however loud a minority
@@ -182,7 +182,7 @@ def weigh_centre(points: Array, weights: Array) -> Array:
     return shares
 
 
-def recall(gathered: Gathered) -> Watched:
+def recall(gathered: Gathered) -> WatchfulMemory:
     """What is remembered, with an empty row for everybody who is new."""
     p = gathered.updates.shape[1]
     kept: NamedArrays = gathered.memory or {
@@ -194,7 +194,7 @@ def recall(gathered: Gathered) -> Watched:
         "totals": np.zeros(3),
         "length": np.zeros(1),
     }
-    past = Watched(**kept)
+    past = WatchfulMemory(**kept)
     new = np.setdiff1d(gathered.ids, past.ids)
     if not len(new):
         return past
