@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gathered_rounds import make_round
 
-from hushrank.aggregation.detector import Detector, curvature_times, find_suspects
+from hushrank.aggregation.detector import Detector, curvature_times, find_suspects, scale_errors
 from hushrank.aggregation.gap import divide_line, find_upper_group
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
@@ -22,6 +24,13 @@ def test_two_groups_are_found_and_one_is_left_alone() -> None:
     assert find_upper_group(np.array([1.0, 1.1, 0.9, 1.05, 5.0, 5.1, 1.0])).tolist() == [0, 0, 0, 0, 1, 1, 0]
     assert not find_upper_group(np.linspace(0, 1, 12)).any()
     assert not find_upper_group(np.ones(5)).any()
+
+
+def test_the_lowest_of_the_upper_group_belongs_to_it() -> None:
+    """However its number is rounded on the way."""
+    for seed in range(200):
+        values = np.random.default_rng(seed).random(12) + np.repeat([13.0, 0.3], [3, 9])
+        assert find_upper_group(values).tolist() == [True] * 3 + [False] * 9
 
 
 def test_half_of_the_clients_are_never_suspected() -> None:
@@ -69,6 +78,35 @@ def test_liars_are_left_out_once_the_window_is_full(absent: int) -> None:
     assert (last.trust == (played[-1].ids >= 30)).all()  # ids are tens: the liars' are 0, 10 and 20
     honest = played[-1].updates[played[-1].ids >= 30].mean(axis=0)
     np.testing.assert_allclose(last.update, honest)
+
+
+@pytest.mark.parametrize("factors", [(1e18, 1e18), (1e20, 1e20), (1e30, 1e30), (1e20, 1e30), (1e3, 1e30)])
+def test_however_enormous_liars_are_they_are_left_out(factors: tuple[float, float]) -> None:
+    """In float32, as engines have updates, with a ranker that stands still: the square of 1e20 is beyond it."""
+    played = rounds(10, 12, liars=2)
+    for each in played:
+        each.updates[:2] *= np.array(factors)[:, None]
+    still = np.zeros(6, np.float32)
+    played = [replace(each, updates=each.updates.astype(np.float32), params=still) for each in played]
+    last = play(Detector(5), played)[-1]
+    assert last.trust is not None and last.trust.tolist() == [0] * 2 + [1] * 8
+    np.testing.assert_allclose(last.update, played[-1].updates[2:].mean(axis=0), rtol=1e-5)
+
+
+def test_an_error_beyond_all_numbers_is_the_largest_and_not_missing() -> None:
+    played = rounds(10, 12, liars=2)
+    for each in played:
+        each.updates[:2] = np.sign(each.updates[:2]) * 1e200  # its square is beyond float64
+    last = play(Detector(5), played)[-1]
+    assert last.trust is not None and last.trust.tolist() == [0] * 2 + [1] * 8
+
+
+def test_one_liar_does_not_set_the_scale_of_errors() -> None:
+    # the median of 1, 2, 3 and 8 is 2.5; without a limit 8e9 would be the same to the others
+    calm, shaken = (scale_errors(np.array([1.0, 2.0, 3.0, lie]), np.ones(4, dtype=bool)) for lie in (8.0, 8e9))
+    assert calm.tolist() == [0.4, 0.8, 1.2, 3.2] and shaken.tolist() == [0.4, 0.8, 1.2, 100]
+    some = scale_errors(np.array([0.0, 0.0, 0.0, 2.0, np.inf]), np.ones(5, dtype=bool))
+    assert some.tolist() == [0, 0, 0, 1, 100]
 
 
 def test_before_anything_is_known_it_is_the_weighted_mean() -> None:

@@ -17,6 +17,8 @@ from hushrank.aggregation.mean import mean_gathered
 from hushrank.keys import at_least, key
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
+_FAR = 100.0  # times the median error of a round: what is further off counts as much
+
 
 class Remembered(NamedTuple):
     """What the detector remembers: k clients, p parameters, a window of w rounds."""
@@ -24,7 +26,9 @@ class Remembered(NamedTuple):
     ids: Array  # [k] in rising order: whoever has sent something
     updates: Array  # [k, p] the last that each sent
     starts: Array  # [k, p] the ranker from which it came
-    errors: Array  # [k, w] how far each was from its prediction, latest last, over the mean of its round; NaN: not yet
+    errors: (
+        Array  # [k, w] how far each was from its prediction, latest last, over the median of its round; NaN: not yet
+    )
     params: Array  # [p] the ranker of the round before
     mean: Array  # [p] the update of the round before
     moves: Array  # [at most w, p] how the ranker moved from round to round
@@ -65,15 +69,28 @@ def find_suspects(suspicion: Array) -> Array:
 
 
 def measure_errors(past: Remembered, places: Array, gathered: Gathered) -> Array:
-    """[n] |predicted - sent| over the mean of the round; NaN for who has never been seen."""
-    moved = gathered.params - past.starts[places]
-    correction = curvature_times(past.moves, past.changes, moved)
-    # Differs: a correction that is longer than what it corrects is noise, which few rounds of clicks leave plenty of
-    is_plausible = lengths(correction) <= lengths(past.updates[places])
-    predicted = past.updates[places] + np.where(is_plausible[:, None], correction, 0)  # [zhang2022]
-    errors = lengths(predicted - gathered.updates)
-    typical = np.nanmean(errors) if not np.isnan(errors).all() else np.nan
-    return np.asarray(errors / typical if typical > 0 else errors)
+    """[n] |predicted - sent| over the median of the round, at most _FAR; NaN for who has never been seen."""
+    last, sent = past.updates[places].astype(np.float64), gathered.updates.astype(np.float64)
+    is_known = ~np.isnan(last).any(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        correction = curvature_times(past.moves, past.changes, gathered.params - past.starts[places].astype(np.float64))
+        # Differs: a correction longer than what it corrects is noise, which few rounds of clicks leave plenty of
+        is_plausible = lengths(correction) <= lengths(last)
+        errors = lengths(last + np.where(is_plausible[:, None], correction, 0) - sent)  # [zhang2022]
+    return np.where(is_known, scale_errors(np.where(np.isnan(errors), np.inf, errors), is_known), np.nan)
+
+
+def scale_errors(errors: Array, is_known: Array) -> Array:
+    """[n] errors over the median of those that are known and finite; infinite ones count as _FAR.
+
+    Differs: the median, and a limit. With the mean, one liar would set the scale of all, and without the limit an
+    enormous liar would make every other one look honest.
+    """
+    usual = errors[is_known & np.isfinite(errors)]
+    typical = np.median(usual) if usual.any() else 0.0
+    if typical == 0 and usual.any():
+        typical = np.median(usual[usual > 0])  # most were predicted exactly
+    return np.minimum(errors / typical if typical > 0 else errors, _FAR)
 
 
 def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
@@ -88,6 +105,8 @@ def curvature_times(moves: Array, changes: Array, vectors: Array) -> Array:
     lower = np.tril(crossed, -1)
     middle = np.block([[-np.diag(np.diag(crossed)), lower.T], [lower, sigma * (moves @ moves.T)]])
     both = np.concatenate([changes, sigma * moves])  # [2w, p]
+    if not (np.isfinite(middle).all() and np.isfinite(both).all()):
+        return np.zeros_like(vectors)  # beyond what numbers hold: no correction
     solved = np.linalg.lstsq(middle, both @ vectors.T, rcond=None)[0]  # Why: moves in a line leave it singular
     return np.asarray(sigma * vectors - solved.T @ both)
 

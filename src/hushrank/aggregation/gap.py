@@ -19,13 +19,13 @@ def find_upper_group(values: Array) -> Array:
     none = np.zeros(len(values), dtype=bool)
     if len(values) < 3 or low == high:
         return none
-    ordered = np.sort((values - low) / (high - low))
-    spreads, place = divide_line(ordered[None])
+    ordered = np.sort(values)
+    spreads, place = divide_line((ordered[None] - low) / (high - low))
     means, errors = reference_spreads(len(values))
     gaps = means - np.log(np.maximum(spreads[0], _TINY))
     if gaps[0] >= gaps[1] - errors[1]:  # one group is enough [tibshirani2001, section 3]
         return none
-    return np.asarray(values >= low + (high - low) * ordered[place[0]])
+    return np.asarray(values >= ordered[place[0]])
 
 
 def divide_line(ordered: Array) -> tuple[Array, Array]:
