@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hushrank.aggregation import bulyan
 from hushrank.aggregation.bulyan import Bulyan, choose_by_krum
+from hushrank.aggregation.distances import DISTANCES
 from hushrank.aggregation.krum import krum_scores
 from hushrank.types import Array
 
@@ -52,6 +53,21 @@ def test_the_clients_chosen_are_those_of_the_definition(
     updates = np.random.default_rng(5).normal(size=(n, 6))
     updates[:m] = updates[0] + 4  # liars that agree: many equal distances
     assert choose_by_krum(updates, m).tolist() == choose_naively(updates, m)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize(("exact", "size"), [(10, 1e30), (10, 1e60), (2048, 1e200)])
+def test_distances_beyond_what_numbers_hold_choose_no_liar(
+    distance: str, exact: int, size: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the limit distances are float32, whose largest number is 3.4e38; the largest of float64 is 1.8e308."""
+    monkeypatch.setattr(bulyan, "_EXACT", exact)
+    monkeypatch.setattr(bulyan, "_FEW", 20)
+    updates = np.random.default_rng(5).normal(size=(80, 20))
+    updates[:9] *= size
+    assert choose_by_krum(updates, 9, distance).min() >= 9
+    combined = Bulyan(9, distance)(make_round(updates))
+    assert np.abs(combined.update).max() < 2 and combined.trust is not None and not combined.trust[:9].any()
 
 
 @given(seed=st.integers(0, 999), shift=st.floats(-10, 10))

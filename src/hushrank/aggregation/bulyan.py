@@ -102,11 +102,13 @@ def step_back(order: Array, last: Array, left: Array) -> None:
 
 
 def keep_distances(updates: Array, distance: str) -> Array:
-    """[n, n] distances, to oneself infinite."""
+    """[n, n] distances, to oneself infinite, and nobody else's: scores that were infinite could not be told apart."""
     n = len(updates)
     distances = np.empty((n, n), np.float64 if n <= _EXACT else np.float32)
-    for rows, block in iterate_distances(updates, distance):
-        distances[rows] = block
+    farthest = float(np.finfo(distances.dtype).max) / n
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows, block in iterate_distances(updates, distance):
+            distances[rows] = np.fmin(block, farthest, out=block)  # Why fmin: inf - inf is no number, and far too
     np.fill_diagonal(distances, np.inf)
     return distances
 

@@ -26,9 +26,7 @@ class Remembered(NamedTuple):
     ids: Array  # [k] in rising order: whoever has sent something
     updates: Array  # [k, p] the last that each sent
     starts: Array  # [k, p] the ranker from which it came
-    errors: (
-        Array  # [k, w] how far each was from its prediction, latest last, over the median of its round; NaN: not yet
-    )
+    errors: Array  # [k, w] how far each was from its prediction, over its round's median, latest last; NaN: not yet
     params: Array  # [p] the ranker of the round before
     mean: Array  # [p] the update of the round before
     moves: Array  # [at most w, p] how the ranker moved from round to round
