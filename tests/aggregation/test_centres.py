@@ -60,6 +60,18 @@ def test_the_bound_is_the_median_length_unless_given() -> None:
     np.testing.assert_allclose(NormBounding(norm_factor=2.0)(make_round([1, 2, 90])).update, [(1 + 2 + 4) / 3])
 
 
+@pytest.mark.parametrize("rule", [NormBounding(), CentredClipping()])
+def test_clients_that_learnt_nothing_do_not_silence_the_others(rule: Rule) -> None:
+    combined = rule(make_round([0, 0, 0, 0, 1, 2, 90]))  # of those that learnt something the median is 2
+    np.testing.assert_allclose(combined.update, [(1 + 2 + 2) / 7])
+    assert rule(make_round([0, 0, 0])).update.tolist() == [0]
+
+
+def test_the_radius_around_a_centre_is_that_of_clients_that_learnt_something() -> None:
+    combined = CentredClipping()(make_round([0, 0, 0, 4, 6], memory={"centre": np.array([3.0])}))
+    np.testing.assert_allclose(combined.update, [3 + (-2 - 2 - 2 + 1 + 2) / 5])  # 1 and 3 away: the radius is 2
+
+
 def test_centred_clipping_moves_the_centre_by_clipped_steps_and_remembers_it() -> None:
     first = CentredClipping(2.0)(make_round([1, 2, 90]))  # from 0: 1, 2 and 2
     np.testing.assert_allclose(first.update, [5 / 3])

@@ -17,16 +17,27 @@ class NormBounding:
     """The weighted mean of updates that are scaled down to a bound."""
 
     norm_bound: float | None = key(
-        None, "longest update that counts in full; default: the median length in the round", check=above_zero
+        None, "longest update that counts in full; default: the median of those that are not 0", check=above_zero
     )
     norm_factor: float = key(1.0, "times that bound", check=above_zero)
 
     def __call__(self, gathered: Gathered) -> Combined:
         norms = lengths(gathered.updates.astype(np.float64))
-        bound = self.norm_factor * float(np.median(norms) if self.norm_bound is None else self.norm_bound)
+        bound = self.norm_factor * (
+            median_learnt(norms, gathered.updates) if self.norm_bound is None else self.norm_bound
+        )
         shares = shares_within(norms, bound)
         update = mean_gathered(gathered.updates * shares[:, None], gathered.weights)  # [sun2019]
         return Combined(update, memory=gathered.memory, trust=shares)
+
+
+def median_learnt(norms: Array, updates: Array) -> float:
+    """The median of norms [n] over the clients that learnt something, or over all where nobody did.
+
+    Why: without clicks an update is zero, and most clients may have none; a bound of 0 would silence all the others.
+    """
+    has_learnt = updates.any(axis=1)
+    return float(np.median(norms[has_learnt] if has_learnt.any() else norms))
 
 
 def shares_within(norms: Array, bound: float) -> Array:
