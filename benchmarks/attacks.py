@@ -19,15 +19,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.tolerance import NotDefinedError
 from hushrank.engine.evaluate import DivergedError
-from hushrank.engine.simulate import Options, simulate
+from hushrank.engine.plan import make_plan
+from hushrank.engine.setting import Setting
+from hushrank.engine.simulate import Options, prepare, read_cell, run_batches, simulate
 from hushrank.files import Json, JsonObject, read_json, write_text
 from hushrank.look.numbers import format_duration, format_value
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
@@ -127,26 +130,62 @@ def attack_keys(attack: str, n_malicious: int) -> Json:
 
 
 def run_task(task: Task) -> Json:
-    """A row of the JSON: test and validation nDCG@10 of every training, folds and repeats in order."""
+    """A row of the JSON: test and validation nDCG@10 of every training, folds and repeats in order.
+
+    A training that diverged counts as 0, and those beside it as what they reached.
+    """
     began = time.perf_counter()
     row: Json = {"attack": task.attack, "share": task.share, "rule": task.rule}
-    users, folds = task.base.users, task.base.folds or range(5)
+    options = Options(device=task.device, workers=1)
     try:
         setting = resolve(change_recipe(task.base, task.changes))
-        results, _ = simulate(setting, Options(device=task.device, workers=1))
+        results = train_all(setting, options)
     except NotDefinedError as error:
         return {**row, "state": NOT_DEFINED, "why": str(error), "seconds": 0.0}
     except DivergedError:
-        worst = {user: [0.0] * len(folds) * task.base.repeats for user in users}
-        return {**row, "state": DIVERGED, "seconds": passed(began), "test": worst, "vali": worst}
+        results = train_each(setting, options)
+    lost = sum(result.test is None for result in results)
     found = {
-        split: {
-            user: [round(float(getattr(result, split)[-1]), _DIGITS) for result in results if result.user == user]
-            for user in users
-        }
+        split: {user: [read_last(r, split) for r in results if r.user == user] for user in task.base.users}
         for split in ("test", "vali")
     }
-    return {**row, "state": RUN, "seconds": passed(began), **found}
+    state = DIVERGED if lost == len(results) else RUN
+    return {**row, "state": state, "seconds": passed(began), **({"n_diverged": lost} if lost else {}), **found}
+
+
+class Training(NamedTuple):
+    """What one training reached."""
+
+    user: str
+    test: float | None  # nDCG@10 of the last ranker; None: it diverged
+    vali: float | None
+
+
+def read_last(training: Training, split: str) -> float:
+    value = getattr(training, split)
+    return 0.0 if value is None else round(value, _DIGITS)
+
+
+def train_all(setting: Setting, options: Options) -> list[Training]:
+    """At once; fails where one training diverges."""
+    results, _ = simulate(setting, options)
+    return [Training(each.user, float(each.test[-1]), float(each.vali[-1])) for each in results]
+
+
+def train_each(setting: Setting, options: Options) -> list[Training]:
+    """The same, one after another, each to its own end."""
+    prepared = prepare(setting, options)
+    found = []
+    for cell in (cell for plan in prepared.plans for cell in plan.cells):
+        alone = replace(prepared, plans=(make_plan(setting, (cell,), prepared.platform, 1),))
+        try:
+            (done,) = run_batches(setting, alone, options)
+        except DivergedError:
+            found.append(Training(setting.users[cell.user][0], None, None))
+        else:
+            each = read_cell(setting, cell, done, 0)
+            found.append(Training(each.user, float(each.test[-1]), float(each.vali[-1])))
+    return found
 
 
 def passed(began: float) -> float:

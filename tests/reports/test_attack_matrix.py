@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from benchmarks.attacks import Task, run_task
 from benchmarks.attacks_compare import describe, judge_rule, main
+from hushrank.aggregation.named import RULES
 from hushrank.files import write_json
+from hushrank.keys import key
+from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.reports.attack_matrix import MatrixLine, read_matrix, write_matrix
+from hushrank.types import Combined, Gathered
 
 USERS = ("perfect", "informational")
 NOISE = (0.0, 0.001, -0.001, 0.0005, -0.0005)
@@ -111,3 +118,31 @@ def test_the_command_ends_with_1_where_something_fails(tmp_path: Path, capsys: p
     assert main([str(good), "--json", str(out)]) == 0 and out.is_file()
     assert main([str(bad)]) == 1
     assert "at least 90% wanted: does not hold" in capsys.readouterr().out
+
+
+@dataclass(frozen=True, slots=True)
+class Exploding:
+    """Averages, but steps beyond all numbers where the first number of the first round is above a level."""
+
+    explodes_above: float = key(0.0, "of the first round")
+
+    def __call__(self, gathered: Gathered) -> Combined:
+        mean = gathered.updates.mean(axis=0)
+        explodes = gathered.memory.get("explodes", np.array(mean[0] > self.explodes_above))
+        return Combined(np.full_like(mean, 3e38) if explodes else mean, memory={"explodes": explodes})
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # NumPy warns before the score is refused
+def test_only_trainings_that_diverged_count_as_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "exploding", Exploding)
+    changes = {"n_clients": 2, "interactions": 1, "rounds": 2, "repeats": 2, "clicks": USERS, "folds": (1, 2)}
+    base = change_recipe(NAMED["fpdgd"], {**changes, "data": "tiny", "eval_every": 2})
+    some, none, all_of_them = (
+        run_task(Task("none", 0.0, "exploding", base, {"aggregation": "exploding", "explodes_above": level}))
+        for level in (0.0, 1e9, -1e9)
+    )
+    values = [(a, b) for user in USERS for a, b in zip(some["test"][user], none["test"][user], strict=True)]
+    n_lost = sum(a == 0 for a, _ in values)
+    assert some["state"] == none["state"] == "run" and 0 < n_lost < len(values) == 8
+    assert some["n_diverged"] == n_lost and all(a in (0, b) for a, b in values)
+    assert all_of_them["state"] == "diverged" and all_of_them["vali"] == {user: [0.0] * 4 for user in USERS}

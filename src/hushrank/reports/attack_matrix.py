@@ -37,7 +37,7 @@ class MatrixLine:
 class MatrixCell:
     """One rule under one attack."""
 
-    state: str  # run, not defined, or diverged (which counts as 0)
+    state: str  # run, not defined, or diverged: every training did, and counts as 0
     test: Mapping[str, tuple[float, ...]]  # {user: nDCG@10 of every training}, folds and repeats in the same order
     vali: Mapping[str, tuple[float, ...]]
 
@@ -137,7 +137,7 @@ def _heat_cell(matrix: Matrix, line: MatrixLine, rule: str, user: str) -> HeatCe
     distance = None if peace is None else mean - peace
     is_best = len(matrix.rules) > 1 and rule == matrix.choose_rule([line])
     if cell.state == DIVERGED:
-        return HeatCell(SHORT[DIVERGED], distance, f"{where}: training diverged, counts as 0")
+        return HeatCell(SHORT[DIVERGED], distance, f"{where}: every training diverged, counts as 0")
     said = "" if distance is None else f", {format_signed(distance)} against plain averaging without liars"
     note = f"{where}: {cell_text(cell, user)}{said}{'; chosen on validation queries' if is_best else ''}"
     return HeatCell(format_value(mean), distance, note, is_best)
@@ -196,8 +196,8 @@ def describe_reading(matrix: Matrix) -> str:
     return (
         f"Each number is the mean over {count_text(n, 'training')}. Its colour is the distance from plain averaging "
         "with nobody malicious (first row, mean). The underlined rule of a row is the best on validation queries, mean "
-        "over users. n/d: the rule is not defined for so many malicious clients among so few. div.: training diverged, "
-        "which counts as 0. An empty cell was not run. fang-trimmed-mean is also the attack on the median."
+        "over users. n/d: the rule is not defined for so many malicious clients among so few. div.: every training "
+        "diverged; each that does counts as 0. An empty cell was not run. fang-trimmed-mean is also the attack on the median."
     )
 
 
