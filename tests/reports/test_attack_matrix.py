@@ -14,7 +14,7 @@ import pytest
 from benchmarks.attacks import Task, run_task
 from benchmarks.attacks_compare import describe, judge_rule, main
 from hushrank.aggregation.named import RULES
-from hushrank.files import write_json
+from hushrank.files import read_json, write_json
 from hushrank.keys import key
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.reports.attack_matrix import MatrixLine, read_matrix, write_matrix
@@ -109,6 +109,39 @@ def test_cells_behind_the_chosen_rule_or_the_mean_are_counted_and_listed() -> No
 def test_peace_is_a_test_of_equality() -> None:
     assert not judge_rule(read_matrix(found(at_0={"watchful": 0.6975})), "watchful")["peace_holds"]
     assert judge_rule(read_matrix(found(at_0={"watchful": 0.6995})), "watchful")["peace_holds"]
+
+
+def without(*places: tuple[str, float, str]) -> dict[str, Any]:
+    whole = found()
+    cells = [cell for cell in whole["cells"] if (cell["attack"], cell["share"], cell["rule"]) not in places]
+    return {**whole, "cells": cells}
+
+
+@pytest.mark.parametrize("rule", ["watchful", "mean", "krum"])  # the rule, the reference and the rule that is chosen
+def test_what_was_not_run_is_named_and_not_judged(
+    rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "part.json"
+    write_json(path, without(("lies", 20, rule)))
+    verdict = judge_rule(read_matrix(read_json(path)), "watchful")
+    assert verdict["near_holds"] is None and verdict["worse_holds"] is None and verdict["peace_holds"]
+    assert verdict["missing"] == [{"attack": "lies", "share": 20, "rule": rule}]
+    assert main([str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"missing: lies 20 % {rule}" in said and said.count("not judged") == 2
+
+
+def test_a_rule_that_is_not_defined_under_an_attack_is_not_judged() -> None:
+    verdict = judge_rule(read_matrix(found()), "bulyan")
+    assert verdict["missing"] == [{"attack": "lies", "share": 20, "rule": "bulyan"}]
+    assert verdict["peace_holds"] is None and verdict["near_holds"] is None and verdict["worse_holds"] is None
+
+
+@pytest.mark.parametrize("rule", ["watchful", "mean"])
+def test_peace_is_not_judged_where_one_side_was_not_run(rule: str) -> None:
+    verdict = judge_rule(read_matrix(without(("none", 0, rule))), "watchful")
+    assert verdict["peace_holds"] is None and verdict["near_holds"] and verdict["worse_holds"]
+    assert "(perfect not run; informational not run)" in describe(verdict)
 
 
 def test_the_command_ends_with_1_where_something_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
