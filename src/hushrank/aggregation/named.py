@@ -17,7 +17,7 @@ from hushrank.aggregation.krum import Krum, MultiKrum
 from hushrank.aggregation.median import median_aggregate
 from hushrank.aggregation.mixing import Mixing
 from hushrank.aggregation.norm_bound import NormBounding
-from hushrank.aggregation.tolerance import ASSUMED, assumes_malicious
+from hushrank.aggregation.tolerance import ASSUMED, BadResultError, assumes_malicious
 from hushrank.aggregation.trimmed_mean import TrimmedMean
 from hushrank.aggregation.watchful import Watchful
 from hushrank.keys import make_method
@@ -100,11 +100,13 @@ class CheckedRule:
         n_clients, n_params = gathered.updates.shape
         combined = self.rule(gathered)
         if np.shape(combined.update) != (n_params,) or not np.isfinite(combined.update).all():
-            raise ValueError(
+            raise BadResultError(
                 f"aggregation={self.name} gave {np.shape(combined.update)} numbers or infinities, must be {n_params}."
             )
         if combined.trust is not None and np.shape(combined.trust) != (n_clients,):
-            raise ValueError(f"aggregation={self.name} trusts {np.shape(combined.trust)} clients, must be {n_clients}.")
+            raise BadResultError(
+                f"aggregation={self.name} trusts {np.shape(combined.trust)} clients, must be {n_clients}."
+            )
         return Combined(
             np.asarray(combined.update),
             {name: float(value) for name, value in combined.evidence.items()},

@@ -22,6 +22,10 @@ class NotDefinedError(ValueError):
     """A rule is asked for where its definition does not reach: too few clients for the malicious ones it assumes."""
 
 
+class BadResultError(ValueError):
+    """A rule gave what is no update; the message holds sizes and no number of an update."""
+
+
 def assumes_malicious(method: object) -> bool:
     """Whether a registered rule wants to be told how many clients lie."""
     return isinstance(method, type) and is_dataclass(method) and any(f.name == ASSUMED for f in fields(method))

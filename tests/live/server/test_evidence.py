@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from hushrank.live.server.schema import EVIDENCE
 from hushrank.live.server.status import read_clients, read_status
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.types import Combined
+from hushrank.types import Combined, Gathered, Rule
 
 
 @pytest.fixture(autouse=True)
@@ -188,27 +189,42 @@ def test_a_round_that_is_held_back_teaches_the_rule_nothing(tmp_path: Path) -> N
     assert state["rule/ids"].tolist() == [] and read_status(tmp_path / "f")["evidence"]["round"] == 6
 
 
-class Broken(Suspicious):
+@dataclass(frozen=True)
+class Broken:
     """Fails with what it has seen."""
 
-    def __call__(self, gathered: Any) -> Combined:
-        raise KeyError(f"secret {gathered.updates}")
+    error: type[Exception]
+
+    def __call__(self, gathered: Gathered) -> Combined:
+        raise self.error(f"secret {gathered.updates}")
 
 
-def test_a_rule_that_fails_abandons_the_round_and_tells_nothing_of_updates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(RULES, "broken", Broken)
+def fail_with(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is said of a round whose rule fails."""
+    monkeypatch.setitem(RULES, "broken", rule)
 
-    async def story(live: Live) -> None:
+    async def story(live: Live) -> str:
         (one,) = await live.enrol()
         await live.answer(one, 0.123, 0, 0)
         await live.settle()
         event, facts = next((event, facts) for event, facts in live.said if event.startswith("round-"))
-        assert event == "round-abandoned" and facts["failure"] == "aggregation=broken failed with KeyError."
-        assert live.c.rounds.number == 2 and not live.c.is_in_trouble
+        assert event == "round-abandoned" and live.c.rounds.number == 2 and not live.c.is_in_trouble
+        return str(facts["failure"])
 
-    play(tmp_path / "f", story, agreement=make_agreement("library", n_features=3, aggregation="broken"))
+    return play(tmp_path / "f", story, agreement=make_agreement("library", n_features=3, aggregation="broken"))
+
+
+@pytest.mark.parametrize("error", [KeyError, ValueError, np.linalg.LinAlgError])
+def test_a_rule_that_fails_abandons_the_round_and_tells_nothing_of_updates(
+    error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = fail_with(Broken(error), tmp_path, monkeypatch)
+    assert said == f"aggregation=broken failed with {error.__name__}."
+
+
+def test_a_rule_whose_result_is_no_update_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = fail_with(lambda gathered: Combined(gathered.updates[0, :2]), tmp_path, monkeypatch)
+    assert said == "aggregation=broken gave (2,) numbers or infinities, must be 3."
 
 
 def test_a_server_without_the_agreed_rule_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.aggregation.tolerance import BadResultError, NotDefinedError
 from hushrank.files import Json
 from hushrank.live.server import store
 from hushrank.live.server.evidence import Evidence, keep_evidence, read_evidence
@@ -88,8 +89,8 @@ def make_ranker(connection: sa.Connection, agreement: Agreement, end: RoundEnd) 
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             made = next_ranker(agreement, end.params, end.state, bodies, round=end.number)
-    except ValueError as error:  # Why: a rule may need more answers than came, and a round must never stall
-        return MadeRanker(failure=str(error))
+    except (NotDefinedError, BadResultError) as error:  # Why: a rule may need more answers than came, and a round must
+        return MadeRanker(failure=str(error))  # never stall; what these two say holds no update
     except Exception as error:  # Why any: a rule may be anybody's; what it says is not told, it might hold an update
         return MadeRanker(failure=f"aggregation={agreement.aggregation} failed with {type(error).__name__}.")
     if not np.isfinite(made.params).all():
