@@ -17,7 +17,18 @@ from hushrank.reproduce.papers import thesis_intents
 from hushrank.reproduce.papers.thesis_skew import PERSONAL, RANKERS, USERS
 from hushrank.reproduce.reproduce import ReproduceOptions, index_lines, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
-from hushrank.reproduce.verdicts import OFFLINE, ONLINE, Finished, NotJudged, Pair, Trials, Verdict, none_better
+from hushrank.reproduce.verdicts import (
+    OFFLINE,
+    ONLINE,
+    Finished,
+    NotJudged,
+    Pair,
+    Trials,
+    Verdict,
+    all_better,
+    both,
+    none_better,
+)
 from hushrank.runs.pool import PoolOptions
 
 FIVE = "mslr-like:n_queries=20,mean_length=20,longest=40,empty_share=0,grade_shares=.3/.3/.2/.1/.1"
@@ -196,6 +207,16 @@ def test_not_significantly_better_is_refuted_by_one_case() -> None:
     assert none_better([Pair("worse", low, high)]).holds
     mixed = none_better([Pair("same", even, low), Pair("better", high, even)])
     assert not mixed.holds and "better +0.1000 (p " in mixed.why
+
+
+def test_p_of_a_claim_is_not_that_of_a_part_which_a_small_p_would_refute() -> None:
+    low, high = ({(1, r): level + noise for r, noise in enumerate(NOISE)} for level in (0.5, 0.6))
+    even = {(1, r): 0.5 - noise for r, noise in enumerate(NOISE)}
+    better, not_better = all_better([Pair("better", high, even)]), none_better([Pair("same", even, low)])
+    assert better.p is not None and not_better.p is not None and better.p < 0.05 < not_better.p
+    for verdict in (both(better, not_better), both(not_better, better)):
+        assert verdict.holds and verdict.p == better.p
+    assert both(not_better, not_better).p is None
 
 
 def test_many_comparisons_do_not_make_it_easier_to_be_not_significantly_better() -> None:

@@ -122,6 +122,7 @@ class Verdict:
     holds: bool
     p: float | None
     why: str
+    p_refutes: bool = False  # whether a small p speaks against the claim, not for it
 
 
 class NotJudged(Exception):  # noqa: N818 - not an error: what a claim is about was not run, or not often enough
@@ -192,7 +193,7 @@ def none_better(pairs: Sequence[Pair]) -> Verdict:
         f"{pair.name} {test.mean_difference:+.4f} (p {test.p:.2g})" for pair, test in zip(pairs, tests, strict=True)
     ]
     why = f"Paired t-tests, not corrected: {'; '.join(words)}."
-    return Verdict(not any(is_higher), min(test.p for test in tests), why)
+    return Verdict(not any(is_higher), min(test.p for test in tests), why, p_refutes=True)
 
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
@@ -227,5 +228,6 @@ def by_fold(values: Values) -> Values:
 
 
 def both(first: Verdict, second: Verdict) -> Verdict:
-    known = [p for p in (first.p, second.p) if p is not None]
+    """p is the larger; one that speaks against a part is left out, for there a large one is what the part claims."""
+    known = [part.p for part in (first, second) if part.p is not None and not part.p_refutes]
     return Verdict(first.holds and second.holds, max(known, default=None), f"{first.why} {second.why}")

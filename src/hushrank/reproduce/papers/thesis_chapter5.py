@@ -7,6 +7,7 @@ means over the shares, training by training, and the reason lists every share.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from hushrank.reproduce.papers.thesis_liars import (
@@ -198,7 +199,7 @@ def judge_lie(outcome: Trials, shares_of: Mapping[str, Sequence[int]]) -> Verdic
         cells += pairs_at(outcome, _AVERAGED, _lie(), shares=shares, users=(user,))
     found, nowhere = all_better(means), none_better(cells)
     told = Verdict(found.holds, found.p, f"LIE over poisoned clicks, mean over shares. {found.why}")
-    return both(told, Verdict(nowhere.holds, None, f"Poisoned clicks over LIE. {nowhere.why}"))
+    return both(told, replace(nowhere, why=f"Poisoned clicks over LIE. {nowhere.why}"))
 
 
 def _lie() -> Cell:
