@@ -69,7 +69,7 @@ def find_suspects(suspicion: Array) -> Array:
 def measure_errors(past: Remembered, places: Array, gathered: Gathered) -> Array:
     """[n] |predicted - sent| over the median of the round, at most _FAR; NaN for who has never been seen."""
     last, sent = past.updates[places].astype(np.float64), gathered.updates.astype(np.float64)
-    is_known = ~np.isnan(last).any(axis=1)
+    is_known = np.asarray(np.isfinite(last).all(axis=1))
     with np.errstate(over="ignore", invalid="ignore"):
         correction = curvature_times(past.moves, past.changes, gathered.params - past.starts[places].astype(np.float64))
         # Differs: a correction longer than what it corrects is noise, which few rounds of clicks leave plenty of

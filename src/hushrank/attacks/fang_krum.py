@@ -20,7 +20,8 @@ class FangKrum:
     """All send lambda * s, s = -sign(mean of the known updates): the largest lambda, by halving, that Krum picks.
 
     With partial knowledge Krum is tried on what the liars learnt and one forged update, then two, and so on
-    [fang2020, Section 3.2], with at least one neighbour. Differs: all send the same, not points of a small ball.
+    [fang2020, Section 3.2], with at least one neighbour. Differs: all send the same, not points of a small ball, and
+    Krum is always tried with the thesis' Euclidean distances, also where the server's rule has `distance=squared`.
     """
 
     knowledge: str = knowledge_key()

@@ -197,7 +197,8 @@ def describe_reading(matrix: Matrix) -> str:
         f"Each number is the mean over {count_text(n, 'training')}. Its colour is the distance from plain averaging "
         "with nobody malicious (first row, mean). The underlined rule of a row is the best on validation queries, mean "
         "over users. n/d: the rule is not defined for so many malicious clients among so few. div.: every training "
-        "diverged; each that does counts as 0. An empty cell was not run. fang-trimmed-mean is also the attack on the median."
+        "diverged; each that does counts as 0. An empty cell was not run. fang-trimmed-mean is also the attack on the "
+        "median."
     )
 
 
