@@ -100,7 +100,7 @@ def expelled(data: Path) -> str:
             row["case"],
             row["user"],
             format_value(row["mean"]),
-            f"{format_signed(row['gap'], digits=4)} ± {row['error']:.4f}".replace("0.", "."),
+            f"{format_signed(row['gap'], decimals=4)} ± {row['error']:.4f}".replace("0.", "."),
             f"{100 * row['left_out']:.1f} %",
             "same bits" if row["error"] == row["gap"] == 0 else f"p {row['p']:.2g}",
         ]

@@ -75,12 +75,12 @@ class Directions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watchful:
-    """FedAvg, bit by bit, while nobody is suspected and no update is ten times as long as the median one."""
+    """FedAvg, but for the order of additions, while nobody is doubted and nothing is ten times the median length."""
 
     watchful_evidence: float = key(
         30.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero
     )
-    watchful_memory: int = key(500, "rounds of a client after which they count a third", check=at_least(2))
+    watchful_memory: int = key(500, "rounds of a client after which what it did counts a third", check=at_least(2))
 
     def __call__(self, gathered: Gathered) -> Combined:
         past = recall(gathered, forget_after=_GONE * self.watchful_memory)
