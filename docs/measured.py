@@ -13,6 +13,7 @@ from typing import Any
 import measured_attacks
 import measured_audit
 import measured_chapter4
+import measured_chapter5
 import measured_differ
 import measured_leaks
 import measured_live
@@ -256,4 +257,5 @@ TABLES: Tables = {
     **measured_sharing.TABLES,
     **measured_rules.TABLES,
     **measured_chapter4.TABLES,
+    **measured_chapter5.TABLES,
 }

@@ -92,4 +92,27 @@ def heat(data: Path) -> str:
     return matrix_map(load(data), SHOWN, name="attacks-heat")
 
 
-TABLES: Tables = {"attacks-setting": setting, "attacks-rules": by_rule, "attacks-chosen": chosen, "attacks-heat": heat}
+def expelled(data: Path) -> str:
+    """Where clients differ and nobody lies."""
+    header = ["clients", "user", "mean", "`watchful` minus mean", "honest updates left out", "equal within .003"]
+    lines = [
+        [
+            row["case"],
+            row["user"],
+            format_value(row["mean"]),
+            f"{format_signed(row['gap'], decimals=4)} ± {row['error']:.4f}".replace("0.", "."),
+            f"{100 * row['left_out']:.1f} %",
+            "same bits" if row["error"] == row["gap"] == 0 else f"p {row['p']:.2g}",
+        ]
+        for row in read(data, "expelled")["rows"]
+    ]
+    return make_markdown(header, lines, n_words=2)
+
+
+TABLES: Tables = {
+    "attacks-setting": setting,
+    "attacks-rules": by_rule,
+    "attacks-chosen": chosen,
+    "attacks-heat": heat,
+    "attacks-expelled": expelled,
+}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -28,18 +28,20 @@ TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "
 MEASURES = {"offline/nDCG@10": "", "personal/nDCG@10": ", own labels"}
 
 
-def list_parts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_parts(
+    data: Path, chapter: str = "chapter4", parts: Mapping[str, tuple[str, int]] = PARTS
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """(part, result), table by table."""
-    found = [(file.name.partition(".")[0], json.loads(file.read_text())) for file in (data / "chapter4").glob("*.json")]
-    order = list(PARTS)
+    found = [(file.name.partition(".")[0], json.loads(file.read_text())) for file in (data / chapter).glob("*.json")]
+    order = list(parts)
     yield from sorted(found, key=lambda pair: (pair[1]["number"].split()[1], pair[1]["name"], order.index(pair[0])))
 
 
-def claims(data: Path) -> str:
+def claims(data: Path, chapter: str = "chapter4", parts: Mapping[str, tuple[str, int]] = PARTS) -> str:
     """Every claim that was judged, on everything that it was run on."""
     rows: dict[str, list[list[str]]] = {}
-    for part, result in list_parts(data):
-        name, rounds = PARTS[part]
+    for part, result in list_parts(data, chapter, parts):
+        name, rounds = parts[part]
         ran = f"{name}; {format_count(rounds)} rounds, {max(row['n'] for row in result['rows'])} trainings"
         for claim in (claim for claim in result["findings"] if claim["holds"] is not None or is_in_part(claim)):
             cells = [claim["claim"], ran, tell_verdict(claim), shorten_test(claim)]

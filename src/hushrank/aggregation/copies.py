@@ -11,14 +11,18 @@ from hushrank.types import Array
 _SAME = 0.95  # cosine; Why: two honest clients draw their own queries and clicks
 
 
-def find_copies(updates: Array) -> Array:
-    """[n] whether another client's update [n, p] points nearly the same way; nothing learnt copies nothing."""
+def find_copies(updates: Array, is_trusted: Array) -> Array:
+    """[n] whether another client's update [n, p] points nearly the same way; nothing learnt copies nothing.
+
+    Who is not trusted cannot make a trusted client a copy: otherwise a liar could frame whom it copies.
+    """
     each = lengths(updates)
-    is_there = np.flatnonzero(each > 0)
-    is_copy = np.zeros(len(updates), np.bool_)
-    if len(is_there) > 1:
-        units = updates[is_there] / each[is_there, None]
+    there = np.flatnonzero(each > 0)
+    is_copy, trusted = np.zeros(len(updates), np.bool_), is_trusted[there]
+    if len(there) > 1:
+        units = updates[there] / each[there, None]
         for rows, squares in iterate_distances(units, SQUARED):  # |a - b|^2 = 2 - 2 cos(a, b)
-            squares.partition(1, axis=1)  # Why one: everybody is nearest to himself, at 0
-            is_copy[is_there[rows]] = squares[:, 1] < 2 - 2 * _SAME
+            squares[np.arange(len(squares)), np.arange(len(there))[rows]] = np.inf
+            squares[np.ix_(trusted[rows], ~trusted)] = np.inf
+            is_copy[there[rows]] = squares.min(axis=1) < 2 - 2 * _SAME
     return is_copy

@@ -27,9 +27,14 @@ _DIFFERENT = 0.5  # of the others' agreement; Why: honest people with a taste of
 _CONSENSUS = 0.03  # usual agreements; Why: where clients agree on nothing (one grade each), nobody can oppose it
 _LATELY = 200  # rounds; Why: clients who differ agree until what they share is learnt, and must not be held to it
 _LOUD = 5.0  # times the median length; Why: five searches of honest people stay below it almost always
+_DOUBT = (
+    1 / 3
+)  # of enough evidence, from which on an update is cut to the median length; Why: lies cost less until then
 _SHOUT = 10.0  # times the median length, to which single updates are cut; Why: evidence takes some rounds
 _NEEDED = 5.0  # rounds of shouting or copying that make a client suspect
-_FORGIVEN = 0.1  # copies that are forgiven in a round without
+_FORGIVEN = 0.1  # copies that are forgiven in every round
+_CHANCE = 3.0  # times the median client's rate of copies, forgiven too; Why: many small updates are alike by chance
+_GONE = 4  # memories without an update after which a client is forgotten
 _FEWEST = 5  # clients of a round; Why: among fewer, one who differs cannot be told from one who lies
 _WARM_UP = 5  # rounds until the spread of the parameters is known
 _STEPS = 6  # of Weiszfeld's iteration; Why: the centre moves little between two rounds
@@ -47,10 +52,16 @@ class WatchfulMemory(NamedTuple):
     opposition: Array  # [k] evidence
     loudness: Array  # [k] evidence
     copies: Array  # [k] evidence
+    copy_rate: Array  # [k] part of its rounds, lately, in which its update was like another
     is_out: Array  # [k] whether it is left out
+    last_round: Array  # [k] in which it sent something
     squares: Array  # [p] sum of the directions' squares, mean over clients, older rounds counting less
     totals: Array  # [3] rounds, rounds with a measured agreement, sum of its mean square; likewise
     length: Array  # [1] of the median update, lately
+
+
+_SHARED = ("ids", "squares", "totals", "length")
+_OF_CLIENT = tuple(name for name in WatchfulMemory._fields if name not in _SHARED)
 
 
 class Directions(NamedTuple):
@@ -64,62 +75,69 @@ class Directions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watchful:
-    """FedAvg, bit by bit, while nobody is suspected and no update is ten times as long as the median one."""
+    """FedAvg, but for the order of additions, while nobody is doubted and nothing is ten times the median length."""
 
     watchful_evidence: float = key(
         30.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero
     )
-    watchful_memory: int = key(500, "rounds of a client after which they count a third", check=at_least(2))
+    watchful_memory: int = key(500, "rounds of a client after which what it did counts a third", check=at_least(2))
 
     def __call__(self, gathered: Gathered) -> Combined:
-        past = recall(gathered)
+        past = recall(gathered, forget_after=_GONE * self.watchful_memory)
         here = np.searchsorted(past.ids, gathered.ids)
-        found, usual = find_directions(gathered.updates), float(past.length[0])
+        found = find_directions(gathered.updates)
+        usual = float(past.length[0])
         past = self._learn(past, here, found)
         suspicion, consensus = self._suspect(past, here)
-        is_out = choose_suspects(suspicion, past.is_out[here])
-        past.is_out[here] = is_out
-        counted = gathered.updates
-        # Why the median lately too: in a round in which few clicked, the median tells little
-        times = found.times * found.middle / max(found.middle, usual)
-        if len(here) >= _FEWEST and (times > _SHOUT).any():
-            cut = np.minimum(1, _SHOUT / np.maximum(times, 1))
-            counted = (counted * cut[:, None]).astype(counted.dtype)
-        mean = mean_gathered(counted[~is_out], gathered.weights[~is_out])
+        counted = cut_lengths(gathered.updates, found, usual, suspicion > _DOUBT)
+        if len(here) >= _FEWEST:
+            past.is_out[here] = choose_suspects(suspicion, past.is_out[here], most=(len(past.ids) - 1) // 2)
+        trust = 1.0 - past.is_out[here]
         evidence = {
-            "left_out": float(is_out.sum()),
+            "left_out": float(np.count_nonzero(trust == 0)),
             "opposition": float(past.opposition[here].max() / self.watchful_evidence),
             "loudness": float(past.loudness[here].max() / _NEEDED),
             "copies": float(past.copies[here].max() / _NEEDED),
             "consensus": consensus,
         }
-        return Combined(mean, evidence, past._asdict(), (~is_out).astype(np.float64))
+        return Combined(average_trusted(counted, gathered.weights, trust > 0), evidence, past._asdict(), trust)
 
     def _learn(self, past: WatchfulMemory, here: Array, found: Directions) -> WatchfulMemory:
         """What a round adds to the evidence."""
         keep = 1 - 1 / self.watchful_memory
-        past = WatchfulMemory(*(array.copy() for array in past))
-        agreement = measure_agreement(past, here, found)
-        if agreement is not None:
-            past.totals[1:] = keep * past.totals[1:] + [1, np.mean(agreement[found.is_there] ** 2)]
-            usual = np.sqrt(past.totals[2] / past.totals[1])
-            agreement = np.where(found.is_there, agreement / usual, 0)
-            rate = 1 / np.minimum(past.n_rounds[here] + 1, _LATELY)
-            past.agreement[here] += rate * (agreement - past.agreement[here])
-            past.history[here] += (agreement - past.history[here]) / (past.n_rounds[here] + 1)
-            slack = max(_SLACK, _DIFFERENT * find_consensus(past, here)) * found.is_there
-            against = past.opposition[here] - agreement - slack  # [page1954, Eq. 1]
-            past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
+        is_trusted = ~past.is_out[here]
+        lately = 1 / np.minimum(past.n_rounds[here] + 1, _LATELY)
+        self._learn_opposition(past, here, found, lately)
         louder = np.clip(np.log(np.maximum(found.times, 1e-9) / _LOUD), -1, 1)
         past.loudness[here] = np.clip(past.loudness[here] + louder, 0, 2 * _NEEDED)
-        copied = np.where(find_copies(found.x), 1.0, -_FORGIVEN)
+        is_copy = find_copies(found.x, is_trusted)
+        past.copy_rate[here] += lately * (is_copy - past.copy_rate[here])
+        copied = is_copy - _FORGIVEN - _CHANCE * np.median(past.copy_rate[here])
         past.copies[here] = np.clip(past.copies[here] + copied, 0, 2 * _NEEDED)
-        is_trusted = ~past.is_out[here]
         past.sums[here] = keep * past.sums[here] + found.x
         past.n_rounds[here] = keep * past.n_rounds[here] + found.is_there
+        if not (is_trusted & found.is_there).any():
+            return past
         past.totals[0] = keep * past.totals[0] + 1
         past.length[0] += (found.middle - past.length[0]) / min(past.totals[0], _LATELY)
         return past._replace(squares=keep * past.squares + np.mean(found.x[is_trusted] ** 2, axis=0))
+
+    def _learn_opposition(self, past: WatchfulMemory, here: Array, found: Directions, lately: Array) -> None:
+        cosines = measure_agreement(past, here, found)
+        if cosines is None:
+            return
+        # Why times the length: a long lie must not be made good by a short honest update
+        agreement = cosines * np.minimum(found.times, _LOUD)
+        keep = 1 - 1 / self.watchful_memory
+        past.totals[1:] = keep * past.totals[1:] + [1, np.mean(agreement[found.is_there] ** 2)]
+        if past.totals[2] == 0:
+            return
+        agreement = np.where(found.is_there, agreement / np.sqrt(past.totals[2] / past.totals[1]), 0)
+        past.agreement[here] += lately * (agreement - past.agreement[here])
+        past.history[here] += (agreement - past.history[here]) / (past.n_rounds[here] + 1)
+        slack = max(_SLACK, _DIFFERENT * find_consensus(past, here)) * found.is_there
+        against = past.opposition[here] - agreement - slack  # [page1954, Eq. 1]
+        past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
 
     def _suspect(self, past: WatchfulMemory, here: Array) -> tuple[Array, float]:
         """[n] evidence against each, 1 where it is enough; and how much most of the others agree."""
@@ -127,8 +145,7 @@ class Watchful:
         opposed = past.opposition[here] / self.watchful_evidence * (past.history[here] < 0)
         is_judged = (consensus > _CONSENSUS) | (past.is_out[here] & (consensus > -_CONSENSUS))
         misbehaved = np.maximum(past.loudness[here], past.copies[here]) / _NEEDED
-        suspicion = np.maximum(np.where(is_judged, opposed, 0), misbehaved)
-        return suspicion if len(here) >= _FEWEST else np.zeros_like(suspicion), consensus
+        return np.maximum(np.where(is_judged, opposed, 0), misbehaved), consensus
 
 
 def find_consensus(past: WatchfulMemory, here: Array) -> float:
@@ -136,12 +153,31 @@ def find_consensus(past: WatchfulMemory, here: Array) -> float:
     return float(np.sort(past.agreement[here])[(len(here) - 1) // 2])
 
 
-def choose_suspects(suspicion: Array, was_out: Array) -> Array:
-    """[n] who is left out: from evidence of 1 on, until it has gone down to a half; always less than half of all."""
+def choose_suspects(suspicion: Array, was_out: Array, *, most: int) -> Array:
+    """[n] who is left out: from evidence of 1 on, until it has gone down to a half. If that were more than `most`, no
+    majority is left that could be right, and nobody is."""
     is_out = (suspicion >= 1) | (was_out & (suspicion > 0.5))
-    most = (len(suspicion) - 1) // 2
-    is_out[np.argsort(-suspicion, kind="stable")[most:]] = False
-    return np.asarray(is_out)
+    return np.asarray(is_out if np.count_nonzero(is_out) <= most else np.zeros_like(is_out))
+
+
+def cut_lengths(updates: Array, found: Directions, usual: float, is_doubted: Array) -> Array:
+    """[n, p] with none longer than ten times the median length, and no doubted one longer than the median; bit by bit
+    as sent where none is.
+
+    usual: the median length lately; Why: in a round in which few clicked, the median tells little.
+    """
+    times = found.times * found.middle / max(found.middle, usual)
+    most = np.where(is_doubted, 1.0, _SHOUT)
+    if len(updates) < _FEWEST or not (times > most).any():
+        return updates
+    return np.asarray(updates * np.minimum(1, most / np.maximum(times, 1))[:, None], updates.dtype)
+
+
+def average_trusted(updates: Array, weights: Array, is_trusted: Array) -> Array:
+    """[p] the weighted mean of whom there is no evidence against; nothing where nobody is left."""
+    if not is_trusted.any():
+        return np.zeros_like(updates[0])
+    return mean_gathered(updates[is_trusted], weights[is_trusted])
 
 
 def find_directions(updates: Array) -> Directions:
@@ -182,28 +218,24 @@ def weigh_centre(points: Array, weights: Array) -> Array:
     return shares
 
 
-def recall(gathered: Gathered) -> WatchfulMemory:
-    """What is remembered, with an empty row for everybody who is new."""
+def recall(gathered: Gathered, *, forget_after: int) -> WatchfulMemory:
+    """A copy of what is remembered, with an empty row for everybody who is new and none for who is long gone."""
     p = gathered.updates.shape[1]
     kept: NamedArrays = gathered.memory or {
         "ids": np.empty(0, np.int64),
-        **dict.fromkeys(("n_rounds", "agreement", "history", "opposition", "loudness", "copies"), np.empty(0)),
+        **{name: np.empty(0) for name in _OF_CLIENT},
         "sums": np.empty((0, p), np.float32),
         "is_out": np.empty(0, np.bool_),
         "squares": np.zeros(p),
         "totals": np.zeros(3),
         "length": np.zeros(1),
     }
-    past = WatchfulMemory(**kept)
-    new = np.setdiff1d(gathered.ids, past.ids)
-    if not len(new):
-        return past
-    ids = np.concatenate([past.ids, new])
-    order = np.argsort(ids)
-    each = ("n_rounds", "sums", "agreement", "history", "opposition", "loudness", "copies", "is_out")
-    rows = {name: _extend(kept[name], len(new))[order] for name in each}
-    return past._replace(ids=ids[order], **rows)
-
-
-def _extend(rows: Array, n: int) -> Array:
-    return np.concatenate([rows, np.zeros((n, *rows.shape[1:]), rows.dtype)])
+    stays = kept["last_round"] > gathered.round - forget_after
+    ids = np.union1d(kept["ids"][stays], gathered.ids)
+    rows = np.searchsorted(ids, kept["ids"][stays])
+    past = {name: array.copy() for name, array in kept.items()} | {"ids": ids}
+    for name in _OF_CLIENT:
+        past[name] = np.zeros((len(ids), *kept[name].shape[1:]), kept[name].dtype)
+        past[name][rows] = kept[name][stays]
+    past["last_round"][np.searchsorted(ids, gathered.ids)] = gathered.round
+    return WatchfulMemory(**past)
