@@ -9,6 +9,7 @@ from pathlib import Path
 from hushrank.reports.budgets import find_footing
 from hushrank.reports.cost import cost_section
 from hushrank.reports.curves import PublishedValue
+from hushrank.reports.evidence import evidence_section
 from hushrank.reports.sections import (
     budget_section,
     curve_section,
@@ -41,6 +42,7 @@ def render_report(runs: Sequence[RunSummary], *, references: Sequence[PublishedV
         result_sections(runs, labels, footing),
         skew_section(runs, labels),
         curve_section(runs, labels, references=references),
+        evidence_section(runs, labels),
         difference_section(runs, labels),
         cost_section(runs, labels),
         privacy_section(runs, labels),
