@@ -179,11 +179,11 @@ def test_groups_stay_together_when_sorted_and_vanish_when_empty(browser: Any, in
         page.locator(".tools [role=status]", has_text="Copied").wait_for()
         lines = copied(page).split("\n")
         assert lines[0].startswith("group,result,held") and len(lines) == 3
-        assert lines[1].startswith(f"{PAPERS['foltr-es']},foltr-es.figure10,3,0,1")
+        assert lines[1].startswith(f"{PAPERS['foltr-es']},foltr-es.figure10,3,0,0,1")
 
 
 def test_groups_have_titles_in_latex(browser: Any, index: Path) -> None:
     with in_browser.shown(browser, index) as page:
         page.get_by_role("button", name="Copy as LaTeX").click()
         page.locator(".tools [role=status]", has_text="Copied").wait_for()
-        assert rf"\multicolumn{{8}}{{l}}{{\emph{{{PAPERS['fpdgd']}}}}} \\" in copied(page)
+        assert rf"\multicolumn{{9}}{{l}}{{\emph{{{PAPERS['fpdgd']}}}}} \\" in copied(page)
