@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chaos_checks import CopiedHome, Files, check_files, count_closed, read_copied
+from benchmarks.chaos_checks import CopiedHome, Files, check_files, count_closed, is_enrolled, read_copied
 from hushrank.live.wire.protocol import WIRE_HEADER
 
 HOST = "127.0.0.1"
@@ -286,6 +286,7 @@ def clone(stage: Stage, dice: random.Random) -> None:
     """A second process on the copy of a client's home, until one of the two is stopped; then one home is removed."""
     out = stage.plan.out
     name = dice.choice([name for name in stage.names[1:] if name not in (*stage.late, *stage.copied)])
+    wait_for_enrolment(stage, name)
     copy = name + COPY
     stage.people[copy] = out / "copies"
     copy_home(stage, name, stage.home_of(copy))
@@ -309,6 +310,18 @@ def clone(stage: Stage, dice: random.Random) -> None:
     if lasting == copy:  # from now on it is the client
         stage.people[name] = stage.people[copy]
         stage.running[name] = stage.running.pop(copy)
+
+
+def wait_for_enrolment(stage: Stage, name: str) -> None:
+    """On a busy machine a client may not have got as far."""
+    for process in ("server", name):
+        if process not in stage.running:
+            stage.start(process)
+    began = time.monotonic()
+    while not is_enrolled(stage.home_of(name)):
+        assert time.monotonic() - began < PATIENCE_S, f"{name} was not enrolled: see {stage.plan.out}"
+        stage.wake_due()
+        time.sleep(0.02)
 
 
 def copy_home(stage: Stage, name: str, to: Path) -> None:

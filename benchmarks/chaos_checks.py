@@ -87,6 +87,14 @@ class Served:
         return body is not None and body.content == made.answers[round][0] and self.states[round] == "closed"
 
 
+def is_enrolled(home: Path) -> bool:
+    """Whether the client of this home has a credential. Before that a copy is no clone, but a second applicant."""
+    if not (home / STORE).exists():
+        return False
+    with opened(home / STORE) as store:
+        return store.execute("SELECT credential FROM membership").fetchone() is not None
+
+
 def read_copied(original: Path, copy: Path) -> CopiedHome:
     """Right after it was copied."""
     with opened(copy / STORE) as store:
