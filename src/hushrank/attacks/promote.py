@@ -53,7 +53,9 @@ class Promote:
         return Promotion(ranker, targets, others, self.length)
 
     def __call__(self, view: AttackView, *, key: Array) -> Array:
-        raise NotImplementedError("an attack that promotes documents is aimed at a ranker's queries first")
+        raise ValueError(
+            "attack=promote is aimed at a ranker and its training queries before it is made: call aim first."
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Tailored:
     value (`reach`), because a mean follows any.
     """
 
+    tries_rule: ClassVar[bool] = True  # whether it asks what the server would make of a lie
     knowledge: str = knowledge_key()
     perturbation: str = perturbation_key()
     reach: float = setting(10.0, "longest step away from the mean, in lengths of an honest update", check=above_zero)

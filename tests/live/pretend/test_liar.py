@@ -120,3 +120,17 @@ def test_only_pretend_people_lie(words: list[str], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", "--home", str(tmp_path / "h"), *words])
     assert isinstance(done.exception, ValueError) and "--attack" in str(done.exception)
     assert not (tmp_path / "h").exists()
+
+
+@pytest.mark.parametrize("name", ["promote", "tailored"])
+def test_what_needs_all_queries_or_the_servers_rule_is_refused_before_the_first_round(name: str) -> None:
+    with pytest.raises(ValueError, match=f"attack={name} is made from all training queries or from the server's rule"):
+        find_lie(name, {})
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ("promote", "tailored", "false-rewards")])
+def test_whatever_is_not_refused_can_be_made_alone(name: str) -> None:
+    attack = find_lie(name, {}).attack
+    if attack is not None:  # poisoned clicks change no update
+        view = AttackView(np.ones(3), 1, n_clients=5, n_malicious=1, own=np.array([[1.0, -2.0, 3.0]]), others=None)
+        assert np.isfinite(attack(view, key=np.zeros(2, np.uint32))).all()

@@ -99,6 +99,11 @@ def find_lie(name: str | None, settings: Settings, *, at_bound: bool = False, is
             f"attack={name} is made from what all others send, and a client alone on its device knows only its own: "
             "simulate it with hushrank run."
         )
+    if hasattr(attack, "aim") or getattr(attack, "tries_rule", False):
+        raise ValueError(
+            f"attack={name} is made from all training queries or from the server's rule, and a client alone on its "
+            "device has neither: simulate it with hushrank run."
+        )
     return Lie(name, attack, find_poison(name, **read), at_bound, is_steady)
 
 
