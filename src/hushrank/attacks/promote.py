@@ -52,7 +52,7 @@ class Promote:
         )
         return Promotion(ranker, targets, others, self.length)
 
-    def __call__(self, view: AttackView, *, key: Array) -> Array:
+    def __call__(self, view: AttackView, *, key: Array) -> Array:  # noqa: ARG002
         raise ValueError(
             "attack=promote is aimed at a ranker and its training queries before it is made: call aim first."
         )
