@@ -95,7 +95,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
             who = (keys, attacks, everybody)
             batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, *who, rows, run)
             shown = []
-            for round in range(first, first + n):
+            for round in map(method.round_of, range(first, first + n)):
                 state, seen = run_fused_round(batch, state, round)
                 shown.append(seen)
         return state, stack_named(shown)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from hushrank.engine.cohort import sample_cohort
 from hushrank.engine.combine import Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import (
     PARAMS,
@@ -33,7 +34,6 @@ from hushrank.engine.program import (
     find_place,
     learn_block,
     put_back,
-    sample_cohort,
     without_amount,
 )
 from hushrank.engine.record import stack_named
@@ -54,7 +54,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
-        for round in range(first, first + n):
+        for round in map(method.round_of, range(first, first + n)):
             device_state, number = jax.device_put((_on_device(state), np.int32(round)), place)
             updates, qualities, personal = program(queries, cells, device_state, number)
             updates, qualities = np.asarray(updates), np.asarray(qualities)
@@ -72,7 +72,7 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
 def learnt_alike(method: Method) -> Method:
     """The method for which one program serves all rules and attacks, which come after it."""
-    return replace(without_amount(method), rule=None, attack=None, n_malicious=0)
+    return replace(without_amount(method), rule=None, attack=None, n_malicious=0, stride=1, first_round=1)
 
 
 def _on_device(state: NamedArrays) -> dict[str, Any]:

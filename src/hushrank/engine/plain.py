@@ -29,7 +29,7 @@ def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
-        for round in range(first, first + n):
+        for round in map(setting.method.round_of, range(first, first + n)):
             seen = []
             for c, (federation, key) in enumerate(zip(federations, keys, strict=True)):
                 memory, params, found = run_round(

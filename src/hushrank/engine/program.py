@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 
 from hushrank.aggregation.mean import MeanState
 from hushrank.engine.addition import ADDITIONS
+from hushrank.engine.cohort import Drawn, answers, draw_groups, name_keys, sample_cohort
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.inputs import (
     PARAMS,
@@ -42,7 +43,7 @@ from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
 from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
 from hushrank.streams import Purpose
-from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
+from hushrank.streams_fast import fold_in
 from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
@@ -62,13 +63,6 @@ LOCAL_LEARNERS = {
     UpdateExchange.name: LocalLearner(learn_locally, DRAWS),
     Evolution.name: LocalLearner(evolve_locally, ES_DRAWS),
 }
-
-
-class Drawn(NamedTuple):
-    """The clients of a round."""
-
-    ids: Any  # [C, n_rows]
-    n: Any  # [C] how many of these there are; the rest is padding
 
 
 class Seen(NamedTuple):
@@ -144,7 +138,7 @@ def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     noise: Array = np.zeros((CHUNK, len(keys), method.n_sent), addition.dtype)
     for i in range(n):
         for cell, key in enumerate(keys):
-            noise[i, cell] = addition.draw_noise(method, key, first + i)
+            noise[i, cell] = addition.draw_noise(method, key, method.round_of(first + i))
     return noise
 
 
@@ -188,8 +182,9 @@ def run_rounds(
 
     def body(i: Any, carry: tuple[NamedArrays, Seen, Any, Any]) -> tuple[NamedArrays, Seen, Any, Any]:
         own = None if noise is None else noise[i]
-        cohort = sample_cohort(method, shape, cells, first + i)
-        state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
+        round = method.round_of(first + i)
+        cohort = sample_cohort(method, shape, cells, round)
+        state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], round, cohort, own)
         recorded = jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
         return state, recorded, jnp.maximum(carry[2], cohort.n.max()), carry[3] + n_outside
 
@@ -244,28 +239,6 @@ def _nothing_seen(method: Method, shape: Shape) -> Seen:
 def _repeat(n: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
     """A loop, or just its body: XLA compiles the latter faster."""
     return body(jnp.int32(0), start) if n == 1 else lax.fori_loop(0, n, body, start)
-
-
-def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Drawn:
-    """Twin of `cohort.sample_ids`. A central run has one client, the server itself."""
-    n_clients, size = method.population.n_clients, method.population.cohort_size
-    everybody = jnp.full(shape.n_cells, shape.n_rows, jnp.int32)
-    if method.batch is not None:
-        return Drawn(jnp.zeros((shape.n_cells, shape.n_rows), jnp.uint32), everybody)
-    ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (shape.n_cells, n_clients))
-    if size == n_clients:
-        return Drawn(ids, everybody)
-    number = 0 if method.population.is_rotation else round
-    draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, number)[:, None], ids), 1)[..., 0]
-    if method.population.is_rotation:
-        first = (round - 1) % n_clients * size  # Why first a remainder: it must fit into a word
-        turn = jnp.argsort(draws, axis=-1, stable=True)[:, (first + jnp.arange(size)) % n_clients]
-        return Drawn(jnp.sort(turn, axis=-1).astype(jnp.uint32), everybody)
-    if method.population.is_poisson:
-        is_drawn = draws < jnp.uint32(method.population.threshold)
-        first = jnp.argsort(~is_drawn, axis=-1, stable=True)[:, : shape.n_rows].astype(jnp.uint32)
-        return Drawn(first, is_drawn.sum(axis=-1, dtype=jnp.int32))
-    return Drawn(jnp.sort(jnp.argsort(draws, axis=-1, stable=True)[:, :size], axis=-1).astype(jnp.uint32), everybody)
 
 
 def aggregate_cohort(
@@ -421,25 +394,3 @@ def describe_rows(
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
-
-
-def draw_groups(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
-    """[C, b] as whom each client behaves; twin of `cohort.draw_groups`."""
-    groups = method.population.groups
-    if not method.population.regroup:
-        return jnp.asarray(groups)[ids % len(groups)]
-    key = fold_in(name_keys(cells.keys, Purpose.REGROUP, round)[:, None], ids)
-    return jnp.asarray(groups)[draw_bits(key, 1)[..., 0] % len(groups)]
-
-
-def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
-    """[C, b] whose update arrives; twin of `cohort.answers`."""
-    if method.population.dropout == 0:
-        return jnp.ones(ids.shape, bool)
-    key = fold_in(name_keys(cells.keys, Purpose.DROPOUT, round)[:, None], ids)
-    return draw_uniform(key, 1)[..., 0] >= method.population.dropout
-
-
-def name_keys(keys: Any, purpose: Purpose | tuple[Purpose, ...], round: Any) -> Any:
-    """[..., 2] the cells' keys for a purpose and round; for several purposes [C, 1, 2] gives [C, n_purposes, 2]."""
-    return fold_in(fold_in(keys, jnp.asarray(purpose, jnp.uint32)), jnp.asarray(round))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
@@ -52,6 +53,17 @@ class Method:
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
+    stride: int = 1  # rounds of the streams from one step of the training to the next
+    first_round: int = 1  # of the streams: that of the first step
+
+    def round_of(self, step: Any) -> Any:
+        """The round whose draws a step of the training has: who takes part, queries, clicks, noise, attacks.
+
+        (Numbers or JAX arrays alike.) Why a case of its own: programs of usual trainings stay as they are.
+        """
+        if (self.stride, self.first_round) == (1, 1):
+            return step
+        return self.first_round + (step - 1) * self.stride
 
     @property
     def n_params(self) -> int:
@@ -132,6 +144,12 @@ class Method:
         return max(self.population.interactions) if self.batch is None else 1
 
 
+def without_clients(method: Method, absent: Sequence[int]) -> Method:
+    """The method after these clients left, beside those that left before; nobody else's draws change."""
+    population = replace(method.population, absent=tuple(sorted({*method.population.absent, *absent})))
+    return replace(method, population=population, exchange=method.exchange.among(population.n_present))
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
@@ -197,6 +215,25 @@ def check_setting(setting: Setting) -> None:
     if method.n_personal and (method.batch is not None or not method.exchange.has_personal):
         raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
     check_remedy(method, has_log=setting.replays is not None)
+    check_steps(setting)
+
+
+def check_steps(setting: Setting) -> None:
+    """Refuse rounds that the streams do not have, that cannot be left out, or that would all be lost."""
+    method, population = setting.method, setting.method.population
+    if population.absent and method.protection.n_makers > population.n_present:
+        raise ValueError(
+            f"{population.n_present} clients are left, but {method.protection.n_makers} must make the noise of a round "
+            "together: every round would be lost."
+        )
+    if method.stride < 1 or method.first_round < 1:
+        raise ValueError(
+            f"stride is {method.stride} and first_round {method.first_round}: both must be at least 1, as rounds are."
+        )
+    if method.stride > 1 and len(method.protection.echo) > 1:
+        raise ValueError(
+            "stride is above 1, but the noise of this mechanism is taken back in the next rounds: none can be left out."
+        )
 
 
 def check_remedy(method: Method, *, has_log: bool) -> None:

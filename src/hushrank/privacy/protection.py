@@ -141,6 +141,11 @@ class Protection(ABC):
         """The mechanism for which one compiled program serves all amounts of noise."""
         return self
 
+    def among(self, n_clients: int) -> Self:
+        """The mechanism as it is with so many clients, where all of them make its noise."""
+        del n_clients
+        return self
+
     def divisor(self, cohort: float) -> float | None:
         """What a sum is divided by, a constant; None: the federation's own rule combines the messages."""
         del cohort

@@ -73,7 +73,7 @@ def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
     kind = Privacy(MODES[recipe.privacy].kind({"placement": recipe.noise_at}))
     privacy = Privacy.responses if recipe.is_evolution and kind is Privacy.paper else kind
-    is_partial = clients_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
+    is_partial = not clients_of(recipe).draws_everybody or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),
         aggregation=recipe.aggregation,

@@ -193,5 +193,6 @@ def count_lost_rounds(setting: Setting) -> int:
         for fold in range(len(setting.dataset.folds))
         for n in range(setting.repeats)
     ]
-    lost = sum(count_lost(method.population, method.quorum, key, setting.rounds) for key in keys)
+    rounds = [method.round_of(step) for step in range(1, setting.rounds + 1)]
+    lost = sum(count_lost(method.population, method.quorum, key, rounds) for key in keys)
     return len(setting.users) * lost
