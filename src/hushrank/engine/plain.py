@@ -96,5 +96,8 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         server_step=ServerStep() if is_central else method.server_step,
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else learn,
+        keep_every=method.keep_every,
+        calibrate_every=method.stride if method.calibrates else None,
+        keeps_sums=method.keeps_sums,
     )
     return replace(method.summation.equip(method.exchange.equip(federation), method.protection), quorum=method.quorum)

@@ -31,6 +31,7 @@ from hushrank.engine.inputs import (
     gather_queries,
     initial_state,
 )
+from hushrank.engine.keeping import find_column, keep_block
 from hushrank.engine.local import DRAWS, ClientRows, clip_deltas, learn_locally
 from hushrank.engine.memory import absorb_means, begin_block, finish_block, gather_block, personal_part
 from hushrank.engine.plan import CHUNK, Plan, Shape
@@ -41,7 +42,7 @@ from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.groups import Group, measured_groups
 from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
+from hushrank.federation.state import LENGTHS, OPTIMISER, OWN_PARAMETERS, part_of, with_owner
 from hushrank.streams import Purpose
 from hushrank.streams_fast import fold_in
 from hushrank.types import Array, NamedArrays
@@ -289,7 +290,7 @@ def aggregate_share(
         now = {**state, **sums.personal}
         within = block * shape.block + jnp.arange(shape.block)
         learnt = learn_block(method, shape, queries, cells, now, cohort, round, update, within=within, first=first)
-        return add_learnt(method, sums, learnt, cohort)
+        return add_learnt(method, sums, learnt, cohort, round)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
     nothing = jnp.zeros((shape.n_cells, method.n_sent), ADDITIONS[method.summation.name].dtype)
@@ -322,6 +323,9 @@ def learn_block(
     each = jnp.minimum(searches, 1) if method.counts_alike else searches
     weight = jnp.where(answers(method, cells, ids, round), each, 0)
     delta = clip_deltas(delta, *method.protection.clipping[1:])
+    if method.keeps_updates:
+        delta, records = keep_block(method, cells, state, cohort, round, ids, weight, delta)
+        kept = {**kept, **records}
     updates, qualities = delta.reshape(*ids.shape, -1), quality.reshape(ids.shape)
     return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, kept)
 
@@ -347,7 +351,7 @@ def learn_rows(
     return delta.at[:, places].set(0.0), quality, {OWN_PARAMETERS: kept}
 
 
-def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -> Sums:
+def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn, round: Any) -> Sums:
     """One block more."""
     weight = learnt.weights
     total, n_outside = ADDITIONS[method.summation.name].add(method, learnt.updates, weight)
@@ -359,7 +363,7 @@ def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -
         sums.seen.groups + sum_groups(learnt, sums.seen.groups.shape[1]),
     )
     answered = sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32)
-    return Sums(mean, answered, seen, sums.n_outside + n_outside, put_back(sums.personal, learnt))
+    return Sums(mean, answered, seen, sums.n_outside + n_outside, put_back(method, sums.personal, learnt, round))
 
 
 def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
@@ -369,14 +373,16 @@ def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
     return jnp.stack([qualities.sum(axis=1), is_member.sum(axis=1).astype(jnp.float32)], axis=-1)
 
 
-def put_back(personal: dict[str, Any], learnt: LearntBlock) -> dict[str, Any]:
+def put_back(method: Method, personal: dict[str, Any], learnt: LearntBlock, round: Any) -> dict[str, Any]:
     """{name: [C, n_clients, ...]} with what the block's clients keep; padding is dropped."""
 
-    def put(stored: Any, kept: Any) -> Any:
+    def put(name: str, stored: Any) -> Any:
         places = jnp.where(learnt.is_there, learnt.ids.astype(jnp.int32), stored.shape[1])
-        return stored.at[jnp.arange(len(stored))[:, None], places].set(kept, mode="drop")
+        where: tuple[Any, ...] = (jnp.arange(len(stored))[:, None], places)
+        where = (*where, find_column(method, stored, round)) if name == LENGTHS else where
+        return stored.at[where].set(learnt.personal[name], mode="drop")
 
-    return {name: put(stored, learnt.personal[name]) for name, stored in personal.items()}
+    return {name: put(name, stored) for name, stored in personal.items()}
 
 
 def describe_rows(

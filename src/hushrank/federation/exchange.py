@@ -121,6 +121,8 @@ def protect(federation: Federation, protection: UpdateProtection) -> Federation:
         answers_always=protection.answers_always,
         quorum=protection.quorum(),
         limit_weights=protection.limit_weights,
+        clipping=protection.clipping,
+        divisor=protection.divisor(float(federation.population.cohort_size)),
     )
     cohort = float(federation.population.cohort_size)
     if protection.divisor(cohort) is None:
