@@ -102,9 +102,9 @@ def test_cohorts_of_many_keys_are_those_of_each(population: Population) -> None:
 
 def test_an_absent_client_leaves_its_place_to_the_next_and_moves_nobody_else() -> None:
     fixed, drawn = Population(5, cohort=3), Population(5, cohort=3, sampling="poisson")
-    with_it, without = cohort_mask(fixed, KEYS, 1), cohort_mask(fixed, KEYS, 1, absent=4)
+    with_it, without = cohort_mask(fixed, KEYS, 1), cohort_mask(fixed, KEYS, 1, missing=4)
     assert (without.sum(axis=1) == 3).all() and not without[:, 4].any() and (with_it <= without | [0, 0, 0, 0, 1]).all()
-    alone = cohort_mask(drawn, KEYS, 1, absent=4)
+    alone = cohort_mask(drawn, KEYS, 1, missing=4)
     np.testing.assert_array_equal(alone[:, :4], cohort_mask(drawn, KEYS, 1)[:, :4])
 
 

@@ -114,8 +114,8 @@ def test_lost_rounds_are_those_in_which_too_few_answer() -> None:
         sum(answers(population, KEY, round, client) for client in sample_cohort(population, KEY, round))
         for round in range(1, 31)
     ]
-    assert count_lost(population, Quorum(4), KEY, 30) == sum(n < 4 for n in answered) > 0
-    assert count_lost(population, Quorum(0), KEY, 30) == 0
+    assert count_lost(population, Quorum(4), KEY, range(1, 31)) == sum(n < 4 for n in answered) > 0
+    assert count_lost(population, Quorum(0), KEY, range(1, 31)) == 0
 
 
 def test_nobody_is_lost_without_dropout_and_nearly_everybody_near_certainty() -> None:

@@ -37,10 +37,14 @@ class ServerStep:
         memory = dict.fromkeys(_MEMORY[self.optimiser], 0.0 * params)
         return {**memory, "n_steps": 0.0 * params[..., :1]}
 
+    def rate_at(self, state: NamedArrays) -> Any:
+        """Of the next step."""
+        return self.rate if self.fade is None else self.rate * (1.0 - state["n_steps"] / self.fade)
+
     def __call__(self, state: NamedArrays, params: Any, update: Any) -> tuple[NamedArrays, Any]:
         """New state and new parameters [n_params]."""
         n_steps = state["n_steps"] + 1.0
-        rate = self.rate if self.fade is None else self.rate * (1.0 - state["n_steps"] / self.fade)
+        rate = self.rate_at(state)
         if self.optimiser == "sgd":
             return {**state, "n_steps": n_steps}, params + rate * update
         if self.optimiser == "momentum":

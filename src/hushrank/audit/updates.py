@@ -58,7 +58,7 @@ class UpdateTrial:
 
     @property
     def is_everybody(self) -> bool:
-        return self.population.cohort_size == self.population.n_clients
+        return self.population.draws_everybody
 
     @property
     def is_replaced(self) -> bool:
@@ -124,7 +124,7 @@ class UpdateTrial:
     def _score_round(self, pair: Contrast, keys: Array, round: int, *, is_here: bool) -> Array:
         """[n] ln of how much likelier the round is with the canary."""
         is_gone = not is_here and self.relation == Adjacency.add_remove
-        mask = cohort_mask(self.population, keys, round, absent=self.canary if is_gone else -1)
+        mask = cohort_mask(self.population, keys, round, missing=self.canary if is_gone else -1)
         others = -pair.here if self.is_replaced else np.zeros(self.n_params)
         heard = [*self._hear_others(pair.start, others, mask, keys, round)]
         if not is_gone:
@@ -178,7 +178,7 @@ class UpdateTrial:
         likelier, instead = self.protection.log_ratio(noise, here), self.protection.log_ratio(noise, there)
         if self.sees_cohort:
             return np.where(is_in, likelier - instead, 0.0)
-        rate = self.population.cohort_size / self.population.n_clients
+        rate = self.population.sampling_rate
         out = np.log1p(-rate) if rate < 1 else -np.inf
         return np.logaddexp(out, np.log(rate) + likelier) - np.logaddexp(out, np.log(rate) + instead)
 

@@ -27,8 +27,9 @@ from hushrank.federation.gathering import (
     name_evidence,
     rule_on_trial,
 )
+from hushrank.federation.keeping import find_shares
 from hushrank.federation.seen import ONLINE, SEARCHES, group_means
-from hushrank.federation.state import OPTIMISER, REMEDY, RULE, part_of, replace_owner, with_owner
+from hushrank.federation.state import OPTIMISER, REMEDY, RULE, SUMS, part_of, replace_owner, with_owner
 from hushrank.federation.summation import MaskedSum, OpenSum
 from hushrank.remedies.remedy import MeanMessage
 from hushrank.streams import Purpose, stream
@@ -43,6 +44,7 @@ class CellCohort:
     n_interactions: Array  # [n]
     groups: Array  # [n]
     weights: Array  # [n] float32, 0 for those whose update never arrives
+    n_asked: int
     n_searches: int
     n_answered: int
     total_weight: np.float32  # of those who answered
@@ -76,7 +78,8 @@ def gather_cohort(method: Method, key: Array, round: int) -> CellCohort:
 
 def count_cohort(ids: Array, n_interactions: Array, groups: Array, weights: Array) -> CellCohort:
     n_answered = int(np.count_nonzero(weights))
-    return CellCohort(ids, n_interactions, groups, weights, int(n_interactions.sum()), n_answered, weights.sum())
+    counts = (len(ids), int(n_interactions.sum()), n_answered)
+    return CellCohort(ids, n_interactions, groups, weights, *counts, weights.sum())
 
 
 def describe_cells(
@@ -118,9 +121,12 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
     if method.rule is not None:
         state, means, heard, evidence = apply_rules(method, state, received)
     else:
+        gathered: Sequence[Gathered] = ()
         if method.has_liars:
-            received, evidence = add_forged(method, state, received)
+            received, evidence, gathered = add_forged(method, state, received)
         heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
+        if method.keeps_sums and gathered:
+            state = add_shares(method, state, gathered, heard)
         means = AVERAGES[method.summation.name](method, received)
     return take_step(method, state, means, heard), evidence
 
@@ -169,9 +175,23 @@ def forge_updates(method: Method, state: NamedArrays, received: Received, cell: 
     return replace(gathered, updates=forged)
 
 
-def add_forged(method: Method, state: NamedArrays, received: Received) -> tuple[Received, dict[str, Array]]:
-    """Updates that an attack had to see, added up after it, and how many of them were refused [C]."""
+def add_shares(method: Method, state: NamedArrays, gathered: Sequence[Gathered], heard: Array) -> NamedArrays:
+    """The state in which sums have grown by what each client, honest or not, adds to the rankers in this round."""
+    sums = state[SUMS].copy()
+    for cell in np.flatnonzero(heard).tolist():
+        used = gathered[cell]
+        rate = method.server_step.rate_at({name: array[cell] for name, array in part_of(state, OPTIMISER).items()})
+        factors = find_shares(used.weights, used.weights.sum(), method.divisor, rate)
+        sums[cell, used.ids] += (factors[:, None] * used.updates).astype(sums.dtype)
+    return {**state, SUMS: sums}
+
+
+def add_forged(
+    method: Method, state: NamedArrays, received: Received
+) -> tuple[Received, dict[str, Array], list[Gathered]]:
+    """Updates that an attack had to see, added up after it, how many of them were refused [C], and all of them."""
     sums, cohorts, found = list(received.collected), list(received.cohorts), [dict[str, float]() for _ in received.keys]
+    used = list[Gathered]()
     for cell, cohort in enumerate(received.cohorts):
         gathered = forge_updates(method, state, received, cell)
         if is_heard(method, cohort) and cohort.n_answered:
@@ -182,7 +202,8 @@ def add_forged(method: Method, state: NamedArrays, received: Received) -> tuple[
             left = gathered.weights
             cohorts[cell] = replace(cohort, n_answered=len(left), total_weight=left.sum())
         sums[cell] = np.add.reduce(gathered.weights[:, None] * gathered.updates, axis=0)
-    return replace(received, collected=sums, cohorts=cohorts), stack_named(found)
+        used.append(gathered)
+    return replace(received, collected=sums, cohorts=cohorts), stack_named(found), used
 
 
 def average_sums(method: Method, received: Received) -> Array:

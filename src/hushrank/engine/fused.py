@@ -24,15 +24,26 @@ from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting, attacks_of
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.federation.keeping import calibrate_within, find_shares
 from hushrank.federation.personal import personal_places
-from hushrank.federation.state import OWN_PARAMETERS, PERSONAL, REMEDY, part_of, with_owner
-from hushrank.privacy.clipping import clip_update, round_towards_zero
-from hushrank.privacy.protection import Clipping
+from hushrank.federation.state import (
+    KEPT_LENGTHS,
+    LENGTHS,
+    OPTIMISER,
+    OWN_PARAMETERS,
+    PERSONAL,
+    REMEDY,
+    SUMS,
+    part_of,
+    with_owner,
+)
+from hushrank.privacy.protection import Clipping, clip_messages
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.remedies.remedy import Turn
 from hushrank.types import Array, Attack, NamedArrays
+from hushrank.unlearning.lengths import note_lengths, place_of
 
-_PARAMETERS = OWN_PARAMETERS.removeprefix(f"{PERSONAL}/")
+_PARAMETERS, _LENGTHS, _SUMS = (name.removeprefix(f"{PERSONAL}/") for name in (OWN_PARAMETERS, LENGTHS, SUMS))
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
 _HELD_BYTES = 512 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
@@ -95,7 +106,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
             who = (keys, attacks, everybody)
             batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, *who, rows, run)
             shown = []
-            for round in range(first, first + n):
+            for round in map(method.round_of, range(first, first + n)):
                 state, seen = run_fused_round(batch, state, round)
                 shown.append(seen)
         return state, stack_named(shown)
@@ -122,9 +133,11 @@ def learn_cells(
     batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
 ) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
     """What each cell's clients sent, collected; the quality of what they saw, block by block; what they keep."""
-    stores = {name: array.copy() for name, array in part_of(state, PERSONAL).items()}
+    method, own_part = batch.setting.method, part_of(state, PERSONAL)
+    # Why not always: the lengths that clients keep are many, and change in few rounds
+    stores = {name: array.copy() for name, array in own_part.items() if name != _LENGTHS or method.notes(round)}
     tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
-    study = study_with_memory if batch.setting.method.remedy.has_memory else study_personally
+    study = study_with_memory if method.remedy.has_memory else study_personally
 
     def learn_block(task: tuple[int, int]) -> tuple[list[Array], list[Learnt]]:
         cell, first = task
@@ -133,6 +146,8 @@ def learn_cells(
             clients = cohorts[cell].part(at, min(at + batch.rows, first + _BLOCK))
             own = {name: array[cell, clients.ids] for name, array in stores.items()}
             learnt.append(study(batch, state, cell, clients, own, round))
+            if method.keeps_updates:
+                learnt[-1] = keep_own(method, state, cell, clients, own, learnt[-1], round)
             batch.collector.take(block, learnt[-1].updates, clients.weights, learnt[-1].scales)
         return block, [each._replace(updates=np.empty(0)) for each in learnt]  # Why: they are collected already
 
@@ -168,15 +183,31 @@ def study_with_memory(
     who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups)
     worked = batch.kernel(params, *batch.fixed[cell], *who, starts.copy(), shifts=shifts)
     sent, kept = method.remedy.finish(turn, worked.personal - starts)
-    return Learnt(clip_rows(sent, method.protection.clipping), worked.qualities, kept)
+    return Learnt(clip_messages(sent, method.protection.clipping), worked.qualities, kept)
 
 
-def clip_rows(messages: Array, clipping: Clipping) -> Array:
-    """[n, n_sent] float32; twin of `kernel.write_clipped`."""
-    if clipping.update_norm == 0:
-        return messages
-    clipped = clip_update(messages, clipping.update_norm, ord=clipping.norm_order)
-    return (clipped if clipping.step == 0 else round_towards_zero(clipped, clipping.step)).astype(np.float32)
+def keep_own(
+    method: Method, state: NamedArrays, cell: int, clients: CellCohort, own: NamedArrays, learnt: Learnt, round: int
+) -> Learnt:
+    """Updates scaled to the lengths that their clients kept, and what these keep of them; see `keeping.py`."""
+    updates, kept = learnt.updates, dict(learnt.kept)
+    if method.calibrates:
+        stored = state[KEPT_LENGTHS][cell, clients.ids, place_of(round, method.stride)]
+        updates = calibrate_within(state[PARAMS][cell], updates, stored, method.protection.clipping)
+    if _LENGTHS in own and method.keep_every is not None:
+        kept[_LENGTHS] = note_lengths(np, own[_LENGTHS], updates, round, method.keep_every)
+    if _SUMS in own:
+        kept[_SUMS] = own[_SUMS] if method.has_liars else own[_SUMS] + share_rows(method, state, cell, clients, updates)
+    return learnt._replace(updates=updates, kept=kept)
+
+
+def share_rows(method: Method, state: NamedArrays, cell: int, clients: CellCohort, updates: Array) -> Array:
+    """[n, p] float32 what some clients of a cell add to its ranker."""
+    if clients.n_answered < method.quorum.needed(clients.n_asked):
+        return np.zeros_like(updates)
+    rate = method.server_step.rate_at({name: array[cell] for name, array in part_of(state, OPTIMISER).items()})
+    factors = find_shares(clients.weights, clients.total_weight, method.divisor, rate)
+    return (factors[:, None] * updates).astype(np.float32)
 
 
 def join_arrays(parts: Sequence[Array]) -> Array:

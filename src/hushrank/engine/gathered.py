@@ -6,6 +6,7 @@ Shapes: C cells, p parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hushrank.engine.combine import Received, combine_cells, describe_cells, gather_cohort
+from hushrank.engine.cohort import sample_cohort
+from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import (
     PARAMS,
     Advance,
@@ -33,13 +35,14 @@ from hushrank.engine.program import (
     find_place,
     learn_block,
     put_back,
-    sample_cohort,
     without_amount,
 )
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting, attacks_of
-from hushrank.federation.state import OWN_PARAMETERS
-from hushrank.types import NamedArrays
+from hushrank.federation.keeping import calibrate_within, note_own
+from hushrank.federation.state import KEPT_LENGTHS, LENGTHS, OWN_PARAMETERS
+from hushrank.types import Array, NamedArrays
+from hushrank.unlearning.lengths import place_of
 
 
 def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
@@ -54,14 +57,15 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
-        for round in range(first, first + n):
+        for round in map(method.round_of, range(first, first + n)):
             device_state, number = jax.device_put((_on_device(state), np.int32(round)), place)
             updates, qualities, personal = program(queries, cells, device_state, number)
             updates, qualities = np.asarray(updates), np.asarray(qualities)
             cohorts = [gather_cohort(method, key, round) for key in keys]
             sizes = [len(cohort.ids) for cohort in cohorts]
-            collected = [updates[c, :size][cohorts[c].weights > 0] for c, size in enumerate(sizes)]
             state = {**state, **{name: np.asarray(kept) for name, kept in personal.items()}}
+            state, sent = keep_all(method, state, [updates[c, :n] for c, n in enumerate(sizes)], cohorts, round)
+            collected = [each[cohort.weights > 0] for each, cohort in zip(sent, cohorts, strict=True)]
             state, evidence = combine_cells(method, state, Received(collected, cohorts, keys, attacks, round))
             seen = describe_cells(setting, plan, cohorts, [[qualities[c, :size]] for c, size in enumerate(sizes)])
             shown.append({**seen, **evidence})
@@ -72,7 +76,29 @@ def compile_gathered(setting: Setting, plan: Plan, *, platform: str) -> Advance:
 
 def learnt_alike(method: Method) -> Method:
     """The method for which one program serves all rules and attacks, which come after it."""
-    return replace(without_amount(method), rule=None, attack=None, n_malicious=0)
+    alike = replace(without_amount(method), rule=None, attack=None, n_malicious=0, stride=1, first_round=1)
+    return replace(alike, keep_every=None, calibrates=False, keeps_sums=False)
+
+
+def keep_all(
+    method: Method, state: NamedArrays, updates: list[Array], cohorts: Sequence[CellCohort], round: int
+) -> tuple[NamedArrays, list[Array]]:
+    """What clients keep of each cell's updates [n, p], and these, scaled where they have to be; see `keeping.py`."""
+    if method.calibrates:
+        place = place_of(round, method.stride)
+        updates = [
+            calibrate_within(
+                state[PARAMS][c], sent, state[KEPT_LENGTHS][c, cohort.ids, place], method.protection.clipping
+            )
+            for c, (sent, cohort) in enumerate(zip(updates, cohorts, strict=True))
+        ]
+    if method.keep_every is None or not method.notes(round):
+        return state, updates
+    lengths = [
+        note_own(state[LENGTHS][c], cohort.ids, sent, round=round, every=method.keep_every)
+        for c, (sent, cohort) in enumerate(zip(updates, cohorts, strict=True))
+    ]
+    return {**state, LENGTHS: np.stack(lengths)}, updates
 
 
 def _on_device(state: NamedArrays) -> dict[str, Any]:
@@ -92,7 +118,7 @@ def gather_updates(
         return learn_block(method, shape, queries, cells, state, cohort, round, one, within=within, first=one)
 
     learnt: LearntBlock = jax.tree.map(_join_blocks, lax.map(learn, jnp.arange(shape.n_blocks)))
-    own = put_back(personal_part(state), learnt)
+    own = put_back(method, personal_part(state), learnt, round)
     return learnt.updates[:, : shape.n_rows], learnt.qualities[:, : shape.n_rows], own
 
 

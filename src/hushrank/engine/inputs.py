@@ -16,9 +16,10 @@ from hushrank.engine.plan import Cell, Plan
 from hushrank.engine.setting import Setting
 from hushrank.federation.groups import Group
 from hushrank.federation.personal import first_kept
-from hushrank.federation.state import OPTIMISER, with_owner
+from hushrank.federation.state import KEPT_LENGTHS, LENGTHS, OPTIMISER, SUMS, with_owner
 from hushrank.streams import Purpose, draw_normal, seed_key, stream
 from hushrank.types import Array, NamedArrays, QuerySet, User
+from hushrank.unlearning.lengths import first_lengths
 
 PARAMS = "params"  # in a batch's state: [C, p]
 # advance(state, first, n): the state after n rounds from `first` on, and what each of them showed, [n, C]
@@ -190,9 +191,25 @@ def initial_memory(setting: Setting, params: Array) -> dict[str, Array]:
     """What optimiser and clients remember before the first round; params [..., p]."""
     method = setting.method
     kept = first_kept(method.remedy, method.ranker, params, method.population.n_clients)
-    return {**with_owner(OPTIMISER, method.server_step.init(params)), **kept}
+    return {**with_owner(OPTIMISER, method.server_step.init(params)), **kept, **first_records(setting, params)}
+
+
+def first_records(setting: Setting, params: Array) -> dict[str, Array]:
+    """What clients keep of their updates before the first round; params [..., p]."""
+    method, cells, found = setting.method, params.shape[:-1], dict[str, Array]()
+    n_clients = method.population.n_clients
+    if method.keep_every is not None:
+        none = first_lengths(n_clients, setting.n_kept)
+        found[LENGTHS] = np.tile(none, (*cells, 1, 1))
+    if method.keeps_sums:
+        found[SUMS] = np.zeros((*cells, n_clients, method.n_params), np.float32)
+    return found
 
 
 def initial_state(setting: Setting, plan: Plan) -> dict[str, Array]:
     params = np.stack([initial_params(setting, cell) for cell in plan.cells])
-    return {PARAMS: params, **initial_memory(setting, params)}
+    state = {PARAMS: params, **initial_memory(setting, params)}
+    if not setting.method.calibrates or setting.kept is None:
+        return state
+    kept = np.stack([setting.kept[cell] for cell in plan.cells])
+    return {**state, KEPT_LENGTHS: np.asarray(kept, np.float32)}

@@ -71,13 +71,18 @@ def learn_locally(
         if method.remedy.pull or shifts is not None:  # Why: who has searched enough takes no more steps
             gradient = jnp.where(is_searching[:, None], gradient, 0.0)
         local = local + method.learning_rate * gradient
-        local = local if weight_norm == 0 else local * (weight_norm / jnp.maximum(_length(local, 2), weight_norm))
+        local = local if weight_norm == 0 else clip_local(local, weight_norm)
         ndcg = shown_ndcg(grades, shown.is_shown, queries.ideals[query])
         return local, quality + jnp.where(is_searching, ndcg / jnp.maximum(rows.n_interactions, 1), 0.0)
 
     start = (params, jnp.zeros(len(params)))
     local, quality = step(0, start) if method.local_steps == 1 else lax.fori_loop(0, method.local_steps, step, start)
     return local - params, quality
+
+
+def clip_local(weights: Any, norm: float) -> Any:
+    """[n, p] twin of `clipping.clip_weights`, in float32."""
+    return weights * (norm / jnp.maximum(_length(weights, 2), norm))
 
 
 def clip_deltas(delta: Any, norm: float, order: int, grid: float) -> Any:

@@ -29,7 +29,7 @@ def repeat_rounds(setting: Setting, plan: Plan) -> Advance:
 
     def advance(state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
-        for round in range(first, first + n):
+        for round in map(setting.method.round_of, range(first, first + n)):
             seen = []
             for c, (federation, key) in enumerate(zip(federations, keys, strict=True)):
                 memory, params, found = run_round(
@@ -96,5 +96,8 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         server_step=ServerStep() if is_central else method.server_step,
         k=method.k,
         study=setting.replays[cell.fold] if setting.replays else learn,
+        keep_every=method.keep_every,
+        calibrate_every=method.stride if method.calibrates else None,
+        keeps_sums=method.keeps_sums,
     )
     return replace(method.summation.equip(method.exchange.equip(federation), method.protection), quorum=method.quorum)

@@ -166,6 +166,8 @@ def estimate_bytes(setting: Setting, plan: Plan) -> int:
     queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
     rows = shape.block * shape.n_cells * method.lists_per_row
     own = method.n_personal + (2 * method.n_params if method.remedy.has_memory else 0)
+    own += 2 * setting.n_kept + (0 if setting.kept is None else setting.kept.shape[-1])
+    own += 2 * method.n_params if method.keeps_sums else 0
     kept = gathered_bytes(setting, plan) + 4 * shape.n_cells * method.population.n_clients * own
     return queries + 4 * 4 * method.n_sent * (rows + 4 * shape.n_cells) + kept
 

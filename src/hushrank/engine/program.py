@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 
 from hushrank.aggregation.mean import MeanState
 from hushrank.engine.addition import ADDITIONS
+from hushrank.engine.cohort import Drawn, answers, draw_groups, name_keys, sample_cohort
 from hushrank.engine.es_local import ES_DRAWS, evolve_locally
 from hushrank.engine.inputs import (
     PARAMS,
@@ -30,6 +31,7 @@ from hushrank.engine.inputs import (
     gather_queries,
     initial_state,
 )
+from hushrank.engine.keeping import find_column, keep_block
 from hushrank.engine.local import DRAWS, ClientRows, clip_deltas, learn_locally
 from hushrank.engine.memory import absorb_means, begin_block, finish_block, gather_block, personal_part
 from hushrank.engine.plan import CHUNK, Plan, Shape
@@ -40,9 +42,9 @@ from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.groups import Group, measured_groups
 from hushrank.federation.personal import personal_places
 from hushrank.federation.seen import ONLINE, SEARCHES
-from hushrank.federation.state import OPTIMISER, OWN_PARAMETERS, part_of, with_owner
+from hushrank.federation.state import LENGTHS, OPTIMISER, OWN_PARAMETERS, part_of, with_owner
 from hushrank.streams import Purpose
-from hushrank.streams_fast import draw_bits, draw_uniform, fold_in
+from hushrank.streams_fast import fold_in
 from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
@@ -62,13 +64,6 @@ LOCAL_LEARNERS = {
     UpdateExchange.name: LocalLearner(learn_locally, DRAWS),
     Evolution.name: LocalLearner(evolve_locally, ES_DRAWS),
 }
-
-
-class Drawn(NamedTuple):
-    """The clients of a round."""
-
-    ids: Any  # [C, n_rows]
-    n: Any  # [C] how many of these there are; the rest is padding
 
 
 class Seen(NamedTuple):
@@ -144,7 +139,7 @@ def draw_noise(setting: Setting, plan: Plan, first: int, n: int) -> Any:
     noise: Array = np.zeros((CHUNK, len(keys), method.n_sent), addition.dtype)
     for i in range(n):
         for cell, key in enumerate(keys):
-            noise[i, cell] = addition.draw_noise(method, key, first + i)
+            noise[i, cell] = addition.draw_noise(method, key, method.round_of(first + i))
     return noise
 
 
@@ -188,8 +183,9 @@ def run_rounds(
 
     def body(i: Any, carry: tuple[NamedArrays, Seen, Any, Any]) -> tuple[NamedArrays, Seen, Any, Any]:
         own = None if noise is None else noise[i]
-        cohort = sample_cohort(method, shape, cells, first + i)
-        state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], first + i, cohort, own)
+        round = method.round_of(first + i)
+        cohort = sample_cohort(method, shape, cells, round)
+        state, seen, n_outside = run_round(method, shape, queries, cells, carry[0], round, cohort, own)
         recorded = jax.tree.map(lambda column, value: column.at[i].set(value), carry[1], seen)
         return state, recorded, jnp.maximum(carry[2], cohort.n.max()), carry[3] + n_outside
 
@@ -246,28 +242,6 @@ def _repeat(n: int, body: Callable[[Any, Any], Any], start: Any) -> Any:
     return body(jnp.int32(0), start) if n == 1 else lax.fori_loop(0, n, body, start)
 
 
-def sample_cohort(method: Method, shape: Shape, cells: Cells, round: Any) -> Drawn:
-    """Twin of `cohort.sample_ids`. A central run has one client, the server itself."""
-    n_clients, size = method.population.n_clients, method.population.cohort_size
-    everybody = jnp.full(shape.n_cells, shape.n_rows, jnp.int32)
-    if method.batch is not None:
-        return Drawn(jnp.zeros((shape.n_cells, shape.n_rows), jnp.uint32), everybody)
-    ids = jnp.broadcast_to(jnp.arange(n_clients, dtype=jnp.uint32), (shape.n_cells, n_clients))
-    if size == n_clients:
-        return Drawn(ids, everybody)
-    number = 0 if method.population.is_rotation else round
-    draws = draw_bits(fold_in(name_keys(cells.keys, Purpose.COHORT, number)[:, None], ids), 1)[..., 0]
-    if method.population.is_rotation:
-        first = (round - 1) % n_clients * size  # Why first a remainder: it must fit into a word
-        turn = jnp.argsort(draws, axis=-1, stable=True)[:, (first + jnp.arange(size)) % n_clients]
-        return Drawn(jnp.sort(turn, axis=-1).astype(jnp.uint32), everybody)
-    if method.population.is_poisson:
-        is_drawn = draws < jnp.uint32(method.population.threshold)
-        first = jnp.argsort(~is_drawn, axis=-1, stable=True)[:, : shape.n_rows].astype(jnp.uint32)
-        return Drawn(first, is_drawn.sum(axis=-1, dtype=jnp.int32))
-    return Drawn(jnp.sort(jnp.argsort(draws, axis=-1, stable=True)[:, :size], axis=-1).astype(jnp.uint32), everybody)
-
-
 def aggregate_cohort(
     method: Method,
     shape: Shape,
@@ -316,7 +290,7 @@ def aggregate_share(
         now = {**state, **sums.personal}
         within = block * shape.block + jnp.arange(shape.block)
         learnt = learn_block(method, shape, queries, cells, now, cohort, round, update, within=within, first=first)
-        return add_learnt(method, sums, learnt, cohort)
+        return add_learnt(method, sums, learnt, cohort, round)
 
     nobody = jnp.zeros((shape.n_cells, 1), jnp.int32)
     nothing = jnp.zeros((shape.n_cells, method.n_sent), ADDITIONS[method.summation.name].dtype)
@@ -349,6 +323,9 @@ def learn_block(
     each = jnp.minimum(searches, 1) if method.counts_alike else searches
     weight = jnp.where(answers(method, cells, ids, round), each, 0)
     delta = clip_deltas(delta, *method.protection.clipping[1:])
+    if method.keeps_updates:
+        delta, records = keep_block(method, cells, state, cohort, round, ids, weight, delta)
+        kept = {**kept, **records}
     updates, qualities = delta.reshape(*ids.shape, -1), quality.reshape(ids.shape)
     return LearntBlock(ids, is_there, rows.group.reshape(ids.shape), searches, weight, updates, qualities, kept)
 
@@ -374,7 +351,7 @@ def learn_rows(
     return delta.at[:, places].set(0.0), quality, {OWN_PARAMETERS: kept}
 
 
-def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -> Sums:
+def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn, round: Any) -> Sums:
     """One block more."""
     weight = learnt.weights
     total, n_outside = ADDITIONS[method.summation.name].add(method, learnt.updates, weight)
@@ -386,7 +363,7 @@ def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn) -
         sums.seen.groups + sum_groups(learnt, sums.seen.groups.shape[1]),
     )
     answered = sums.answered + (weight > 0).sum(axis=1, keepdims=True, dtype=jnp.int32)
-    return Sums(mean, answered, seen, sums.n_outside + n_outside, put_back(sums.personal, learnt))
+    return Sums(mean, answered, seen, sums.n_outside + n_outside, put_back(method, sums.personal, learnt, round))
 
 
 def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
@@ -396,14 +373,16 @@ def sum_groups(learnt: LearntBlock, n_groups: int) -> Any:
     return jnp.stack([qualities.sum(axis=1), is_member.sum(axis=1).astype(jnp.float32)], axis=-1)
 
 
-def put_back(personal: dict[str, Any], learnt: LearntBlock) -> dict[str, Any]:
+def put_back(method: Method, personal: dict[str, Any], learnt: LearntBlock, round: Any) -> dict[str, Any]:
     """{name: [C, n_clients, ...]} with what the block's clients keep; padding is dropped."""
 
-    def put(stored: Any, kept: Any) -> Any:
+    def put(name: str, stored: Any) -> Any:
         places = jnp.where(learnt.is_there, learnt.ids.astype(jnp.int32), stored.shape[1])
-        return stored.at[jnp.arange(len(stored))[:, None], places].set(kept, mode="drop")
+        where: tuple[Any, ...] = (jnp.arange(len(stored))[:, None], places)
+        where = (*where, find_column(method, stored, round)) if name == LENGTHS else where
+        return stored.at[where].set(learnt.personal[name], mode="drop")
 
-    return {name: put(stored, learnt.personal[name]) for name, stored in personal.items()}
+    return {name: put(name, stored) for name, stored in personal.items()}
 
 
 def describe_rows(
@@ -421,25 +400,3 @@ def describe_rows(
     keys = fold_in(name_keys(cells.keys[:, None], draws, round)[:, None], ids[:, :, None]).reshape(-1, len(draws), 2)
     cell = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     return ClientRows(cell.ravel(), group.ravel(), jnp.where(is_there, each, 0).ravel(), first.ravel(), keys)
-
-
-def draw_groups(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
-    """[C, b] as whom each client behaves; twin of `cohort.draw_groups`."""
-    groups = method.population.groups
-    if not method.population.regroup:
-        return jnp.asarray(groups)[ids % len(groups)]
-    key = fold_in(name_keys(cells.keys, Purpose.REGROUP, round)[:, None], ids)
-    return jnp.asarray(groups)[draw_bits(key, 1)[..., 0] % len(groups)]
-
-
-def answers(method: Method, cells: Cells, ids: Any, round: Any) -> Any:
-    """[C, b] whose update arrives; twin of `cohort.answers`."""
-    if method.population.dropout == 0:
-        return jnp.ones(ids.shape, bool)
-    key = fold_in(name_keys(cells.keys, Purpose.DROPOUT, round)[:, None], ids)
-    return draw_uniform(key, 1)[..., 0] >= method.population.dropout
-
-
-def name_keys(keys: Any, purpose: Purpose | tuple[Purpose, ...], round: Any) -> Any:
-    """[..., 2] the cells' keys for a purpose and round; for several purposes [C, 1, 2] gives [C, n_purposes, 2]."""
-    return fold_in(fold_in(keys, jnp.asarray(purpose, jnp.uint32)), jnp.asarray(round))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
@@ -27,6 +28,7 @@ from hushrank.rankers.mlp import MlpRanker
 from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose
 from hushrank.types import Array, Attack, Dataset, User
+from hushrank.unlearning.lengths import count_kept, is_kept
 
 FUSED: dict[str, tuple[type, ...]] = {
     UpdateExchange.name: (LinearRanker,),
@@ -52,6 +54,29 @@ class Method:
     rule: CheckedRule | None = None  # how all updates at once become one; None: their weighted mean
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
+    stride: int = 1  # rounds of the streams from one step of the training to the next
+    first_round: int = 1  # of the streams: that of the first step
+    keep_every: int | None = None  # clients keep the lengths of their updates in rounds 1, 1 + keep_every, ...
+    calibrates: bool = False  # whether updates are scaled to lengths that clients kept before (`Setting.kept`)
+    keeps_sums: bool = False  # whether it is known what each client has added to the ranker
+
+    def round_of(self, step: Any) -> Any:
+        """The round whose draws a step of the training has: who takes part, queries, clicks, noise, attacks.
+
+        (Numbers or JAX arrays alike.) Why a case of its own: programs of usual trainings stay as they are.
+        """
+        if (self.stride, self.first_round) == (1, 1):
+            return step
+        return self.first_round + (step - 1) * self.stride
+
+    @property
+    def keeps_updates(self) -> bool:
+        """Whether something is done with each client's update beside sending it."""
+        return self.keep_every is not None or self.calibrates or self.keeps_sums
+
+    def notes(self, round: int) -> bool:
+        """Whether clients keep the lengths of this round's updates."""
+        return self.keep_every is not None and bool(is_kept(round, self.keep_every))
 
     @property
     def n_params(self) -> int:
@@ -132,6 +157,12 @@ class Method:
         return max(self.population.interactions) if self.batch is None else 1
 
 
+def without_clients(method: Method, absent: Sequence[int]) -> Method:
+    """The method after these clients left, beside those that left before; nobody else's draws change."""
+    population = replace(method.population, absent=tuple(sorted({*method.population.absent, *absent})))
+    return replace(method, population=population, exchange=method.exchange.among(population.n_present))
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One experiment: every user x fold x repeat is trained on its own from the same beginning."""
@@ -150,9 +181,16 @@ class Setting:
     starts: Array | None = None  # [n_users, n_folds, repeats, n_params] the first ranker of each cell, before `start`
     warm_up: Setting | None = None  # what is trained before: its last rankers are the first ones here
     purpose: Purpose | None = None  # what all draws are for; None: for the run itself
+    # [n_users, n_folds, repeats, n_clients, n_kept] what clients kept; in step s theirs is number s - 1. NaN: nothing
+    kept: Array | None = None
 
     def __post_init__(self) -> None:
         check_setting(self)
+
+    @property
+    def n_kept(self) -> int:
+        """Lengths that each client keeps."""
+        return 0 if self.method.keep_every is None else count_kept(self.rounds, self.method.keep_every)
 
     @property
     def is_divided_anew(self) -> bool:
@@ -197,6 +235,67 @@ def check_setting(setting: Setting) -> None:
     if method.n_personal and (method.batch is not None or not method.exchange.has_personal):
         raise ValueError("personal parameters are for clients that send updates: not for central training or foltr-es.")
     check_remedy(method, has_log=setting.replays is not None)
+    check_steps(setting)
+    check_kept(setting)
+
+
+def check_kept(setting: Setting) -> None:
+    """Refuse to keep or to use lengths and sums of updates where there are none, or none alone."""
+    method = setting.method
+    if not method.keeps_updates:
+        return
+    if method.batch is not None or not method.exchange.has_personal:
+        raise ValueError("lengths and sums of updates are of clients that send some: not central training or foltr-es.")
+    if method.remedy.has_memory:
+        raise ValueError(
+            "lengths and sums of updates are of the update alone, but this remedy sends and keeps more: leave it out."
+        )
+    if method.keep_every is not None and (method.keep_every < 1 or (method.stride, method.first_round) != (1, 1)):
+        raise ValueError("keep_every must be at least 1, in a training of all rounds from the first on.")
+    if method.keeps_sums:
+        check_sums(method)
+    if method.calibrates:
+        check_lengths(setting)
+
+
+def check_sums(method: Method) -> None:
+    """Refuse sums where a client's part of the ranker is no sum of shares, or where its update hides."""
+    if method.rule is not None or method.server_step.optimiser != "sgd" or method.is_secure:
+        raise ValueError(
+            "what a client added to the ranker is known only with aggregation=mean, server_optimiser=sgd and no "
+            "secure_sum."
+        )
+    if method.protection.n_makers:
+        raise ValueError("what a client added to the ranker is not known where clients add noise to their updates.")
+
+
+def check_lengths(setting: Setting) -> None:
+    cells = (len(setting.users), len(setting.dataset.folds), setting.repeats, setting.method.population.n_clients)
+    if setting.kept is None or setting.kept.shape[:-1] != cells or setting.kept.shape[-1] < setting.rounds:
+        raise ValueError(
+            f"updates are scaled to kept lengths: give those of {cells} (users, folds, repeats, clients) and at least "
+            f"{setting.rounds} steps."
+        )
+    if setting.method.first_round != 1:
+        raise ValueError("updates are scaled to lengths that were kept from round 1 on: begin there.")
+
+
+def check_steps(setting: Setting) -> None:
+    """Refuse rounds that the streams do not have, that cannot be left out, or that would all be lost."""
+    method, population = setting.method, setting.method.population
+    if population.absent and method.protection.n_makers > population.n_present:
+        raise ValueError(
+            f"{population.n_present} clients are left, but {method.protection.n_makers} must make the noise of a round "
+            "together: every round would be lost."
+        )
+    if method.stride < 1 or method.first_round < 1:
+        raise ValueError(
+            f"stride is {method.stride} and first_round {method.first_round}: both must be at least 1, as rounds are."
+        )
+    if method.stride > 1 and len(method.protection.echo) > 1:
+        raise ValueError(
+            "stride is above 1, but the noise of this mechanism is taken back in the next rounds: none can be left out."
+        )
 
 
 def check_remedy(method: Method, *, has_log: bool) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from hushrank.engine.task import Task
 from hushrank.engine.train import Watch, train_task
 from hushrank.extras import require_package
 from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.federation.state import PERSONAL, part_of
 from hushrank.types import Array, NamedArrays
 
 
@@ -66,6 +67,7 @@ class CellResult:
     looks: NamedArrays  # [n_looks] what was measured on test and validation queries, by name
     scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
     first: Array | None = None  # [n_params] the first ranker; None: there was none
+    kept: NamedArrays = field(default_factory=dict)  # [n_clients, ...] what clients keep at the end, by name
 
     @property
     def online(self) -> Array:
@@ -217,11 +219,11 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
 
 def count_devices(method: Method, options: Options, platform: str) -> int:
     """How many devices the clients are divided among."""
-    if method.is_gathered or method.has_own_rankers:
+    if method.is_gathered or method.has_own_rankers or method.keeps_updates:
         if (options.devices or 1) > 1:
             raise ValueError(
-                f"devices is {options.devices}, but rules, attacks and remedies that keep something on clients need "
-                "all clients of a round on one: leave --devices out."
+                f"devices is {options.devices}, but rules, attacks, keep_every and remedies that keep something on "
+                "clients need all clients of a round on one: leave --devices out."
             )
         return 1
     if options.devices is None and platform == "cpu":
@@ -268,4 +270,5 @@ def read_cell(setting: Setting, cell: Cell, progress: Progress, column: int) -> 
         shown={name: array[:, column] for name, array in progress.shown.items()},
         looks=looks,
         first=initial_params(setting, cell),
+        kept={name: array[column] for name, array in part_of(progress.state, PERSONAL).items()},
     )

@@ -71,6 +71,11 @@ class Exchange(ABC):
         """The exchange for which one compiled program serves all amounts of noise."""
         return self
 
+    def among(self, n_clients: int) -> Self:
+        """The exchange as it is with so many clients, where its protection depends on them."""
+        del n_clients
+        return self
+
     def disclose(self, exposure: Exposure) -> Disclosure:
         """Who learns what from a training."""
         return self.protection.disclose(exposure)
@@ -104,6 +109,9 @@ class UpdateExchange(Exchange):
     def without_amount(self) -> Self:
         return replace(self, protection=self.protection.without_amount())
 
+    def among(self, n_clients: int) -> Self:
+        return replace(self, protection=self.protection.among(n_clients))
+
 
 def protect(federation: Federation, protection: UpdateProtection) -> Federation:
     """The federation with this mechanism."""
@@ -113,6 +121,8 @@ def protect(federation: Federation, protection: UpdateProtection) -> Federation:
         answers_always=protection.answers_always,
         quorum=protection.quorum(),
         limit_weights=protection.limit_weights,
+        clipping=protection.clipping,
+        divisor=protection.divisor(float(federation.population.cohort_size)),
     )
     cohort = float(federation.population.cohort_size)
     if protection.divisor(cohort) is None:

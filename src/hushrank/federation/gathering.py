@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from hushrank.federation.round import Federation
 
 
+class Averaged(NamedTuple):
+    """The messages behind a mean."""
+
+    messages: Sequence[Weighted]
+    ids: Array  # [n] whose they are
+
+
 def combine_messages(
     federation: Federation,
     state: NamedArrays,
@@ -31,8 +38,9 @@ def combine_messages(
     *,
     key: Array,
     round: int,
-) -> tuple[Combined | None, dict[str, float]]:
-    """One update of all messages, liars' included, and what is known of them; None: too few of them can be used."""
+) -> tuple[Combined | None, dict[str, float], Averaged]:
+    """One update of all messages, liars' included, and what is known of them; None: too few of them can be used. Last
+    what was averaged, if anything was."""
     n_sent, draws = len(params) + federation.remedy.n_extra(len(params)), stream(key, Purpose.ATTACK, round)
     is_malicious = ids < federation.n_malicious
     if federation.misreports is not None and federation.reward_form is not None:
@@ -40,7 +48,7 @@ def combine_messages(
         # Why ignored: where there is such a form, messages are rewards and not updates
         sent = misreport_rewards(federation.misreports, sent, ids, is_malicious, target)  # type: ignore[arg-type, assignment]
     if not sent or (federation.attack is None and federation.rule is None):
-        return Combined(average(federation, sent, n_sent, key, round)), {}
+        return Combined(average(federation, sent, n_sent, key, round)), {}, Averaged(sent, ids)
     gathered = partial(gather, ids=ids, params=params, round=round, memory=part_of(state, RULE))
     if federation.attack is not None:
         rule = rule_on_trial(federation.rule, gathered(sent))
@@ -49,11 +57,13 @@ def combine_messages(
     refused = count_refused(received.updates, is_attacked=federation.attack is not None)
     if federation.rule is not None:
         combined = combine_gathered(federation.rule, received)
-        return combined, refused if combined is None else {**name_evidence(combined, is_malicious), **refused}
-    usable = [message for message, fine in zip(sent, find_finite(received.updates), strict=True) if fine]
-    if federation.quorum.count([message.weight for message in usable]) < federation.quorum.needed(len(ids)):
-        return None, refused
-    return Combined(average(federation, usable, n_sent, key, round)), refused
+        evidence = refused if combined is None else {**name_evidence(combined, is_malicious), **refused}
+        return combined, evidence, Averaged((), ids[:0])
+    is_finite = find_finite(received.updates)
+    usable = Averaged([message for message, fine in zip(sent, is_finite, strict=True) if fine], ids[is_finite])
+    if federation.quorum.count([message.weight for message in usable.messages]) < federation.quorum.needed(len(ids)):
+        return None, refused, usable
+    return Combined(average(federation, usable.messages, n_sent, key, round)), refused, usable
 
 
 def gather(sent: Sequence[Weighted], *, ids: Array, params: Array, round: int, memory: NamedArrays) -> Gathered:

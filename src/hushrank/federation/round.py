@@ -23,12 +23,14 @@ from hushrank.attacks.tactics import Tactics
 from hushrank.federation.cohort import Population, answers, sample_cohort
 from hushrank.federation.gathering import combine_messages
 from hushrank.federation.groups import Group
+from hushrank.federation.keeping import add_shares, keep_lengths
 from hushrank.federation.local import Steps, Study, learn
 from hushrank.federation.personal import first_kept, local_pull, remember_remedy, study_personally
 from hushrank.federation.seen import describe_seen
 from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.learners.named import PDGD, NamedLearner
 from hushrank.privacy.none import send_openly
+from hushrank.privacy.protection import Clipping
 from hushrank.privacy.quorum import Quorum
 from hushrank.remedies.remedy import Remedy
 from hushrank.streams import Purpose, stream
@@ -59,9 +61,14 @@ class Federation:
     n_malicious: int = 0  # the clients with the lowest ids
     rule: CheckedRule | None = None  # how all updates at once become one; None: `combine`
     combine: Callable[..., Array] | None = None  # (messages, n_params=, key=, round=) -> update; None: weighted mean
+    divisor: float | None = None  # of `combine`, a constant; None: the sum of the weights
     quorum: Quorum = Quorum()  # noqa: RUF009 - frozen: answers without which a round is lost
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: FedAvg
     k: int = 10  # results on a page
+    clipping: Clipping = Clipping()  # noqa: RUF009 - frozen: what `limit_weights` and `privatise` clip
+    keep_every: int | None = None  # clients keep the lengths of their updates in rounds 1, 1 + keep_every, ...
+    calibrate_every: int | None = None  # the same of lengths kept in an earlier training, which updates are scaled to
+    keeps_sums: bool = False  # whether it is known what each client has added to the ranker
 
     def queries_of(self, client: Client) -> QuerySet:
         return self.groups[client.group].train if self.groups else self.queries
@@ -87,6 +94,7 @@ def run_round(
     """One round: what is remembered from now on, the new parameters, and what the round showed (`seen.py`)."""
     cohort = sample_cohort(federation.population, key, round)
     state, learnt = study_personally(federation, state, params, cohort, key=key, round=round)
+    state, learnt = keep_lengths(federation, state, params, cohort, learnt, round=round)
     seen = describe_seen(federation, cohort, [quality for _, quality in learnt])
     arrives = np.array([answers(federation.population, key, round, client) for client in cohort], bool)
     sent = [
@@ -97,10 +105,10 @@ def run_round(
     if federation.quorum.count([message.weight for message in sent]) < federation.quorum.needed(len(cohort)):
         return state, params, seen
     ids = np.array([client.id for client in cohort])[arrives]
-    combined, evidence = combine_messages(federation, state, params, sent, ids, key=key, round=round)
+    combined, evidence, averaged = combine_messages(federation, state, params, sent, ids, key=key, round=round)
     if combined is None:
         return state, params, {**seen, **evidence}
-    state = replace_owner(state, RULE, combined.memory)
+    state = add_shares(federation, replace_owner(state, RULE, combined.memory), *averaged)
     mean = combined.update[: len(params)].astype(params.dtype)
     step, params = federation.server_step(part_of(state, OPTIMISER), params, mean)  # FedAvg [fpdgd, Algorithm 2]
     state = remember_remedy(federation.remedy, federation.population, state, combined.update)

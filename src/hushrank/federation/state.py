@@ -5,14 +5,18 @@ rule/...        what an aggregation rule remembers
 remedy/...      what the server remembers of a remedy for clients that differ, and tells everybody
 noise/...       what a live server remembers of noise that later rounds take back; it must stay secret
 personal/...    [n_clients, ...] what each client keeps for itself
+kept/...        [n_clients, ...] what each client kept in an earlier training, which this one does not change
 """
 
 from __future__ import annotations
 
 from hushrank.types import Array, NamedArrays
 
-OPTIMISER, RULE, REMEDY, NOISE, PERSONAL = "optimiser", "rule", "remedy", "noise", "personal"
+OPTIMISER, RULE, REMEDY, NOISE, PERSONAL, KEPT = "optimiser", "rule", "remedy", "noise", "personal", "kept"
 OWN_PARAMETERS = f"{PERSONAL}/parameters"  # [n_clients, n_personal] of rankers with personal parameters
+LENGTHS = f"{PERSONAL}/lengths"  # [n_clients, n_kept] of each client's updates; NaN: it did not take part
+SUMS = f"{PERSONAL}/sums"  # [n_clients, n_params] what each client has added to the ranker so far
+KEPT_LENGTHS = f"{KEPT}/lengths"  # [n_clients, n_kept] that updates are scaled to
 
 
 def part_of(state: NamedArrays, owner: str) -> dict[str, Array]:

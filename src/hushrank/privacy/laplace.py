@@ -89,6 +89,9 @@ class PaperNoise(UpdateProtection):
     def has_noise(self) -> bool:
         return True
 
+    def among(self, n_clients: int) -> Self:
+        return replace(self, n_clients=n_clients)
+
     def privatise(self, update: DenseUpdate, *, key: Array) -> PrivateUpdate:
         """The update of clipped weights with this client's share of the noise."""
         n_params = update.delta.shape[-1]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from hushrank.privacy.clipping import clip_weights
+from hushrank.privacy.clipping import clip_update, clip_weights, round_towards_zero
 from hushrank.privacy.disclosure import Disclosure, as_sentence
 from hushrank.privacy.placement import Adjacency, Scheme
 from hushrank.privacy.quorum import Quorum
@@ -32,6 +32,14 @@ class Clipping(NamedTuple):
     update_norm: float = 0.0  # of an update before it leaves
     norm_order: int = 2  # 1 or 2: which norm update_norm is
     step: float = 0.0  # of the grid that a clipped update is rounded to
+
+
+def clip_messages(messages: Array, clipping: Clipping) -> Array:
+    """[n, n_sent] float32 updates as they are made ready to send, before noise."""
+    if clipping.update_norm == 0:
+        return messages
+    clipped = clip_update(messages, clipping.update_norm, ord=clipping.norm_order)
+    return (clipped if clipping.step == 0 else round_towards_zero(clipped, clipping.step)).astype(np.float32)
 
 
 class NormBound(NamedTuple):
@@ -139,6 +147,11 @@ class Protection(ABC):
 
     def without_amount(self) -> Self:
         """The mechanism for which one compiled program serves all amounts of noise."""
+        return self
+
+    def among(self, n_clients: int) -> Self:
+        """The mechanism as it is with so many clients, where all of them make its noise."""
+        del n_clients
         return self
 
     def divisor(self, cohort: float) -> float | None:

@@ -59,6 +59,8 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     check_rule(recipe)
     if recipe.remedy != NONE:
         check_remedy(recipe)
+    if recipe.keep_every is not None:
+        check_keeping(recipe)
     if recipe.is_evolution:
         check_evolution(recipe, default)
     else:
@@ -73,7 +75,7 @@ def combination_of(recipe: Recipe) -> Combination:
     """What meets in this recipe."""
     kind = Privacy(MODES[recipe.privacy].kind({"placement": recipe.noise_at}))
     privacy = Privacy.responses if recipe.is_evolution and kind is Privacy.paper else kind
-    is_partial = clients_of(recipe).cohort_size < recipe.n_clients or recipe.dropout > 0
+    is_partial = not clients_of(recipe).draws_everybody or recipe.dropout > 0
     return Combination(
         learner=learner_of(recipe),
         aggregation=recipe.aggregation,
@@ -167,6 +169,20 @@ def check_remedy(recipe: Recipe) -> None:
         raise ValueError(
             f"privacy=paper bounds a client's weights, not where remedy={recipe.remedy} lets it begin or what it sends "
             "beside them: use privacy=sound or privacy=none."
+        )
+
+
+def check_keeping(recipe: Recipe) -> None:
+    """Lengths are kept of updates, and of nothing that is sent beside them."""
+    if recipe.is_central or recipe.is_evolution:
+        raise ValueError(
+            f"keep_every is {recipe.keep_every}, but recipe {recipe.recipe} has no clients that send updates: leave it "
+            "out, or run fpdgd."
+        )
+    if find_remedy(recipe.remedy, **options_for(recipe, "remedy")).has_memory:
+        raise ValueError(
+            f"keep_every is {recipe.keep_every}, but clients with remedy={recipe.remedy} send more than an update, and "
+            "its length alone does not say how to repeat it: leave one of them out."
         )
 
 

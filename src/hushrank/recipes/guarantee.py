@@ -51,7 +51,7 @@ def exposure_of(recipe: Recipe, population: Population, *, n_params: int) -> Exp
         interactions=max(population.interactions),
         rounds=recipe.rounds,
         delta=DELTA if recipe.delta is None else recipe.delta,
-        sampling=population.cohort_size / population.n_clients,
+        sampling=population.sampling_rate,
         scheme=population.scheme,
         adjacency=recipe.adjacency or Adjacency.zero_out,
         separation=population.separation,

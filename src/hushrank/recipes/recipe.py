@@ -23,6 +23,7 @@ from hushrank.recipes.options import list_options, read_options
 from hushrank.recipes.rooms import CHOOSERS, ROOM_KEYS
 from hushrank.recipes.training import TrainingKeys
 from hushrank.remedies.keys import RemedyKeys
+from hushrank.unlearning.keys import UnlearningKeys
 
 OFFLINE = ("mse", "ranking-svm", "lambdamart")
 
@@ -41,6 +42,7 @@ class Recipe(
     ServerStepKeys,
     AttackKeys,
     PrivacyKeys,
+    UnlearningKeys,
     TrainingKeys,
 ):
     """Every key that a recipe file, `--set` or Python may give. None means: the default that its help names."""

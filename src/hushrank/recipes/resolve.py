@@ -134,6 +134,7 @@ def resolve_method(recipe: Recipe, *, n_features: int, top_grade: int = 2) -> Me
         n_malicious=recipe.n_malicious,
         rule=rule_of(recipe),
         server_step=ServerStep(recipe.server_optimiser, rate, recipe.rounds if recipe.server_fade else None),
+        keep_every=recipe.keep_every,
     )
 
 

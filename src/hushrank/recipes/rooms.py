@@ -14,6 +14,7 @@ from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.training import TrainingKeys
 from hushrank.remedies.keys import RemedyKeys
+from hushrank.unlearning.keys import UnlearningKeys
 
 ROOMS: dict[str, type] = {
     "data": DataKeys,
@@ -29,6 +30,7 @@ ROOMS: dict[str, type] = {
     "server": ServerStepKeys,
     "attack": AttackKeys,
     "privacy": PrivacyKeys,
+    "unlearning": UnlearningKeys,
 }
 ROOM_KEYS: dict[str, Key] = {name: declared for room in ROOMS.values() for name, declared in keys_of(room).items()}
 # {key: its declaration} of the keys that name a registered method, which may have keys of its own

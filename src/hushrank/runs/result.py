@@ -13,12 +13,15 @@ from safetensors.numpy import load_file, save
 from hushrank.engine.checkpoint import LOOK
 from hushrank.engine.simulate import CellResult
 from hushrank.federation.seen import ONLINE, SEARCHES
+from hushrank.federation.state import LENGTHS, PERSONAL
 from hushrank.files import Json, write_bytes, write_text
 from hushrank.recipes.recipe import as_json
 from hushrank.runs.directory import FORMAT
 from hushrank.runs.experiment import Experiment
 from hushrank.types import Array, Notice
 
+KEPT_FILE = "kept.safetensors"  # in a run's directory: what its clients keep, which no device would send
+LENGTHS_KEPT = LENGTHS.removeprefix(f"{PERSONAL}/")  # in `CellResult.kept`
 _NAMES = {ONLINE: "online/nDCG@10"}  # of what rounds show, where a curve is called otherwise
 _CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # first, in this order
 
@@ -105,10 +108,28 @@ def read_rankers(run: Path) -> dict[tuple[str, int, int], Array]:
     path = run / "rankers.safetensors"
     if not path.is_file():
         raise ValueError(f"{run} holds no rankers: name the directory of a finished run.")
+    return _read_cells(path)
+
+
+def write_kept(path: Path, results: list[CellResult]) -> None:
+    """The lengths that every cell's clients kept [n_clients, n_kept], named user/fold/repeat."""
+    kept = {name_cell(r.user, r.fold, r.repeat): np.ascontiguousarray(r.kept[LENGTHS_KEPT]) for r in results}
+    write_bytes(path, save(kept))
+
+
+def read_kept(run: Path) -> dict[tuple[str, int, int], Array]:
+    """{(user, fold, repeat): lengths [n_clients, n_kept]} of a finished run; NaN: the client did not take part."""
+    path = run / KEPT_FILE
+    if not path.is_file():
+        raise ValueError(f"{run} holds no kept lengths: name the directory of a finished run with keep_every.")
+    return _read_cells(path)
+
+
+def _read_cells(path: Path) -> dict[tuple[str, int, int], Array]:
     found = {}
-    for name, params in load_file(path).items():
+    for name, array in load_file(path).items():
         user, fold, repeat = name.rsplit("/", 2)
-        found[user, int(fold), int(repeat)] = params
+        found[user, int(fold), int(repeat)] = array
     return found
 
 

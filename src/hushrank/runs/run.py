@@ -17,7 +17,7 @@ from hushrank.runs.directory import Spent, default_directory, locked, make_direc
 from hushrank.runs.environment import describe_environment
 from hushrank.runs.experiment import Experiment, RunPlacement
 from hushrank.runs.families import FAMILIES
-from hushrank.runs.result import summarise, write_curves, write_rankers
+from hushrank.runs.result import KEPT_FILE, summarise, write_curves, write_kept, write_rankers
 from hushrank.types import Notice
 
 START = "start.safetensors"  # in a run's directory: the ranker given with --from
@@ -75,6 +75,8 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
         notices += hear(experiment.review(results), options)
         write_curves(out / "metrics.jsonl", results)
         write_rankers(out / "rankers.safetensors", results)
+        if experiment.recipe.keep_every is not None:
+            write_kept(out / KEPT_FILE, results)
         result = summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
         write_json(out / "result.json", result)
         write_report([from_directory(out)], out / "report.html")

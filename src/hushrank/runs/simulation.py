@@ -33,6 +33,7 @@ from hushrank.recipes.resolve import resolve
 from hushrank.runs.experiment import RunPlacement
 from hushrank.runs.review import estimate_slowness, foresee_clicks, foresee_rule, review_results
 from hushrank.types import Array, Fold, Notice, QuerySet
+from hushrank.unlearning.lengths import LENGTH_BYTES
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ def describe_setting(recipe: Recipe, setting: Setting) -> Json:
         },
         "nDCG@10": f"{ndcg_variant(10)}; ties in the file's order; online: sum over rounds of .9995^(t - 1) nDCG",
         "bytes_per_client_round": 0 if recipe.is_central or recipe.is_offline else count_bytes(setting.method),
+        "kept_bytes_per_client": LENGTH_BYTES * setting.n_kept,
         "rounds_lost": count_lost_rounds(setting),
         "searches_per_client_round": list(setting.method.population.interactions),
         "skew": describe_skews(recipe, setting),
@@ -193,5 +195,6 @@ def count_lost_rounds(setting: Setting) -> int:
         for fold in range(len(setting.dataset.folds))
         for n in range(setting.repeats)
     ]
-    lost = sum(count_lost(method.population, method.quorum, key, setting.rounds) for key in keys)
+    rounds = [method.round_of(step) for step in range(1, setting.rounds + 1)]
+    lost = sum(count_lost(method.population, method.quorum, key, rounds) for key in keys)
     return len(setting.users) * lost
