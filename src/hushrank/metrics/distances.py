@@ -63,7 +63,9 @@ def rank_biased_overlaps(ours: Array, theirs: Array, lengths: Array, *, p: float
     starts = np.cumsum(lengths) - lengths
     first = np.repeat(starts, lengths)
     depths = np.arange(len(ours)) - first + 1  # d
-    entering = np.bincount(first + np.maximum(ours, theirs), minlength=len(ours))  # documents that X_d has and X_d-1 not
+    entering = np.bincount(
+        first + np.maximum(ours, theirs), minlength=len(ours)
+    )  # documents that X_d has and X_d-1 not
     common = np.cumsum(entering) - first  # X_d: each earlier query has as many documents as ranks
     return p**lengths + (1 - p) / p * _add_up(common / depths * p**depths, starts)
 
