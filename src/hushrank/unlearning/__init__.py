@@ -1,0 +1,1 @@
+"""Forgetting a client: what is kept for it, and a signed record that it was done."""
