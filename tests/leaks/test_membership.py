@@ -96,7 +96,7 @@ def test_rankers_that_learnt_from_the_leaver_alone_are_found() -> None:
     positives = {leaver: [rate(leaver, train_alone(leaver))] for leaver in LEAVERS}
     negatives = {leaver: [rate(leaver, train_others(seed)) for seed in (1, 2, 3)] for leaver in LEAVERS}
     found = measure_membership(positives, negatives)
-    assert found.area > 0.95 and found.interval[0] > 0.9 and found.found > 0.8
+    assert found.area > 0.95 and found.found > 0.8
     assert (found.n_groups, found.n_positives, found.n_negatives) == (12, 12, 36)
 
 
@@ -104,20 +104,24 @@ def test_a_ranker_of_one_leaver_prefers_its_clicks_more_than_another_leavers_ran
     """It is these clicks that count, not how far a ranker has learnt."""
     own = {leaver: [rate(leaver, train_alone(leaver))] for leaver in LEAVERS}
     others = {leaver: [rate(leaver, train_alone((leaver + k) % len(LEAVERS))) for k in (1, 2, 3)] for leaver in LEAVERS}
-    assert measure_membership(own, others).interval[0] > 0.6
+    found = measure_membership(own, others)
+    assert found.interval is not None and found.interval[0] > 0.6
 
 
 def test_exchangeable_rankers_are_not_told_apart() -> None:
     positives = {leaver: [rate(leaver, train_others(1 + 2 * leaver))] for leaver in LEAVERS}
     negatives = {leaver: [rate(leaver, train_others(2 + 2 * leaver))] for leaver in LEAVERS}
     found = measure_membership(positives, negatives)
-    assert found.interval[0] < 0.5 < found.interval[1]
+    assert found.interval is not None and found.interval[0] < 0.5 < found.interval[1]
 
 
 def test_the_result_is_numbers_only() -> None:
-    said = describe_membership(measure_membership({0: [0.2], 1: [0.3]}, {0: [0.1], 1: [0.1]}))
-    assert said["membership/auc"] == 1 and said["membership/leavers"] == 2
+    said = describe_membership(measure_membership({0: [0.2], 1: [0.3]}, {0: [0.1], 1: [0.4]}))
+    assert said["membership/auc"] == 0.5 and said["membership/leavers"] == 2
+    assert said["membership/auc_low"] == 0 and said["membership/auc_high"] == 1
     assert all(isinstance(value, int | float) for value in said.values())
+    certain = describe_membership(measure_membership({0: [0.2], 1: [0.3]}, {0: [0.1], 1: [0.1]}))
+    assert certain["membership/auc"] == 1 and certain["membership/auc_low"] is None
 
 
 def test_input_that_does_not_fit_is_refused() -> None:

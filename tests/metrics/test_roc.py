@@ -13,6 +13,12 @@ from hushrank.metrics.roc import RatedGroup, area_under_roc, find_roc, measure_r
 VALUES = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 
 
+def interval_of(groups: list[RatedGroup], **options: float) -> tuple[float, float]:
+    found = measure_roc(groups, confidence=options.get("confidence", 0.95), seed=int(options.get("seed", 0)))
+    assert found.interval is not None
+    return found.interval
+
+
 def test_a_curve_by_hand() -> None:
     """Positives 3, 2, 2 and negatives 2, 1: thresholds 3, 2, 1. Of 6 pairs 4 are won and 2 are ties: 5 / 6."""
     positives, negatives = np.array([3.0, 2.0, 2.0]), np.array([2.0, 1.0])
@@ -42,10 +48,10 @@ def test_the_interval_holds_chance_for_equal_kinds_and_not_for_others() -> None:
     generator = np.random.default_rng(3)
     equal = [RatedGroup(tuple(generator.normal(size=3)), tuple(generator.normal(size=3))) for _ in range(40)]
     apart = [RatedGroup(tuple(generator.normal(1, size=3)), tuple(generator.normal(size=3))) for _ in range(40)]
-    low, high = measure_roc(equal).interval
+    low, high = interval_of(equal)
     assert low < 0.5 < high and high - low < 0.25
-    found = measure_roc(apart)
-    assert found.interval[0] > 0.65 and found.interval[0] < found.area < found.interval[1]  # Phi(1 / sqrt 2) = .76
+    low, high = interval_of(apart)
+    assert 0.65 < low < measure_roc(apart).area < high  # Phi(1 / sqrt 2) = .76
 
 
 def test_values_of_one_group_belong_together() -> None:
@@ -54,6 +60,7 @@ def test_values_of_one_group_belong_together() -> None:
     pairs = generator.normal(size=(30, 2)).tolist()
     once = measure_roc([RatedGroup((a,), (b,)) for a, b in pairs])
     often = measure_roc([RatedGroup((a,) * 10, (b,) * 10) for a, b in pairs])
+    assert once.interval is not None
     assert often.interval == pytest.approx(once.interval) and often.area == pytest.approx(once.area)
     assert (often.n_groups, often.n_positives, often.n_negatives) == (30, 300, 300)
 
@@ -64,17 +71,22 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     for _ in range(60):
         shifts = generator.normal(size=(40, 2))
         values = generator.normal(size=(40, 2, 3)) + shifts[..., None]
-        low, high = measure_roc([RatedGroup(tuple(a), tuple(b)) for a, b in values]).interval
+        low, high = interval_of([RatedGroup(tuple(a), tuple(b)) for a, b in values])
         misses += not low <= 0.5 <= high
     assert misses <= 8
 
 
 def test_the_interval_repeats_moves_with_its_seed_and_widens_with_confidence() -> None:
     groups = [RatedGroup((float(i % 3),), (float(i * i % 7),)) for i in range(9)]
-    usual = measure_roc(groups)
-    assert usual.interval == measure_roc(groups).interval != measure_roc(groups, seed=1).interval
-    narrow = measure_roc(groups, confidence=0.5).interval
-    assert usual.interval[0] < narrow[0] < narrow[1] < usual.interval[1]
+    usual, narrow = interval_of(groups), interval_of(groups, confidence=0.5)
+    assert usual == interval_of(groups) != interval_of(groups, seed=1)
+    assert usual[0] < narrow[0] < narrow[1] < usual[1]
+
+
+def test_where_all_groups_agree_there_is_no_interval() -> None:
+    """Two people who are found do not make the test certain."""
+    found = measure_roc([RatedGroup((2.0, 3.0), (1.0,)), RatedGroup((4.0,), (0.0,))])
+    assert found.area == 1 and found.interval is None
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def find_preferences(log: ClickLog, queries: QuerySet, client: int) -> Preferenc
     if log.n_impressions and int(log.queries.max()) >= queries.n_queries:
         raise ValueError("the log has a query beyond the query set: take the queries that it was recorded on.")
     clicked, passed_over = list[int](), list[int]()
-    for impression in np.flatnonzero(log.clients == client):
+    for impression in np.flatnonzero(log.clients == client).tolist():
         places, candidates = log.places(impression), queries.rows(int(log.queries[impression]))
         rows = candidates.start + log.shown[places]
         if len(rows) and int(rows.max()) >= candidates.stop:
@@ -108,11 +108,12 @@ def measure_membership(
 
 
 def describe_membership(found: MeasuredRoc) -> Json:
-    """As numbers for JSON and for an erasure record."""
+    """As numbers for JSON and for an erasure record; an end of the interval that is not known is None."""
+    low, high = found.interval or (None, None)
     return {
         "membership/auc": found.area,
-        "membership/auc_low": found.interval[0],
-        "membership/auc_high": found.interval[1],
+        "membership/auc_low": low,
+        "membership/auc_high": high,
         "membership/confidence": found.confidence,
         "membership/found_at_5_percent": found.found,
         "membership/leavers": found.n_groups,

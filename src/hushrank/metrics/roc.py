@@ -44,7 +44,7 @@ class MeasuredRoc:
 
     roc: Roc
     area: float  # .5: chance, 1: always right
-    interval: tuple[float, float]  # of the area. It has no width where groups never disagree: read it with n_groups
+    interval: tuple[float, float] | None  # of the area; None: no group disagrees, so that resampling shows no spread
     confidence: float
     found: float  # share of positives found at 5 % false alarms; with fewer than 20 negatives: without any
     n_groups: int
@@ -83,7 +83,7 @@ def measure_roc(groups: Sequence[RatedGroup], *, confidence: float = 0.95, seed:
     return MeasuredRoc(
         roc,
         area_under_roc(positives, negatives),
-        (float(low), float(high)),
+        (float(low), float(high)) if low < high else None,
         confidence,
         roc.found_at(),
         len(groups),
