@@ -2,7 +2,7 @@
 
 The attacker has the leaver's impressions (queries, lists shown, clicks), the ranker under test, and a reference ranker
 that was trained without the leaver, with another seed. It asks how much more the tested ranker prefers what the leaver
-clicked than the reference does. Rankers that may remember are positives, rankers trained without the leaver, with
+clicked than the reference does, beyond what it prefers of other clicks of that kind. Rankers that may remember are positives, rankers trained without the leaver, with
 further seeds, are negatives: an area of .5 under the ROC curve is chance. It is a measure, not a bound: a better attack
 may find more.
 
@@ -83,13 +83,23 @@ def mean_preference(preferences: Preferences, scores: Array) -> float:
     return float(sigmoid(gaps).mean())
 
 
-def score_membership(preferences: Preferences, tested: Array, reference: Array) -> float:
-    """How much more the tested ranker prefers what the leaver clicked than the reference does; both are scores."""
+def score_membership(
+    preferences: Preferences, tested: Array, reference: Array, control: Preferences | None = None
+) -> float:
+    """How much more the tested ranker prefers what the leaver clicked than the reference does; both are scores.
+
+    The tested scores are brought to the spread of the reference's: a shorter training prefers everything less, and
+    remembers no less. control: clicks like the leaver's from which no ranker has learnt. What the tested ranker prefers
+    there more than the reference does is quality and not memory, and is taken off.
+    """
     if np.shape(tested) != np.shape(reference):
         raise ValueError(
             f"scores of shapes {np.shape(tested)} and {np.shape(reference)} came, must be of the same documents."
         )
-    return mean_preference(preferences, tested) - mean_preference(preferences, reference)
+    spread = float(np.std(tested, dtype=np.float64))
+    alike = np.asarray(tested, np.float64) * (float(np.std(reference, dtype=np.float64)) / spread if spread else 1.0)
+    gained = mean_preference(preferences, alike) - mean_preference(preferences, reference)
+    return gained if control is None else gained - score_membership(control, alike, reference)
 
 
 def measure_membership(
