@@ -64,7 +64,7 @@ class Method:
 
         (Numbers of JAX alike.) Why a case of its own: programs of usual trainings stay as they are.
         """
-        if (self.stride, self.first_round) == (1, 1):
+        if self.stride == 1 and self.first_round == 1:
             return step
         return self.first_round + (step - 1) * self.stride
 
