@@ -44,7 +44,7 @@ REFERENCE, NEGATIVES, CONTROL = 1, (2, 3), 4  # seeds, beside that of the run
 _SMALL: Json = {"n_clients": 5, "interactions": 5, "rounds": 40, "keep_every": 4}
 CASES: dict[str, Json] = {
     "5 clients": _SMALL,
-    "5 clients, queries of their own": {**_SMALL, "partition": "queries"},
+    "10 clients": {**_SMALL, "n_clients": 10},
     "5 clients, sound, epsilon 4": {**_SMALL, "privacy": "sound", "epsilon": 4.0},
 }
 
@@ -55,14 +55,11 @@ def setting_of(data: str, case: str, repeats: int, user: str) -> Setting:
 
 
 def read_clicks(setting: Setting, place: tuple[int, int]) -> tuple[Preferences, Preferences] | None:
-    """What the leaver's clicks in a training say, and in another; None: nothing, since nothing was preferred."""
-    try:
-        leaver, control = (
-            find_preferences(record_training(each, Cell(0, *place))[1], queries_of(setting, place), LEAVER)
-            for each in (setting, replace(setting, seed=setting.seed + CONTROL))
-        )
-    except ValueError:
+    """What the leaver's clicks in a training say, and in another; None: in one of them it clicked nothing."""
+    logs = [record_training(replace(setting, seed=seed), Cell(0, *place))[1] for seed in (setting.seed, CONTROL)]
+    if not all(log.is_clicked[np.repeat(log.clients, np.diff(log.starts)) == LEAVER].any() for log in logs):
         return None
+    leaver, control = (find_preferences(log, queries_of(setting, place), LEAVER) for log in logs)
     return leaver, control
 
 

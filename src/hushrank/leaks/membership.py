@@ -96,8 +96,8 @@ def score_membership(
         raise ValueError(
             f"scores of shapes {np.shape(tested)} and {np.shape(reference)} came, must be of the same documents."
         )
-    spread = float(np.std(tested, dtype=np.float64))
-    alike = np.asarray(tested, np.float64) * (float(np.std(reference, dtype=np.float64)) / spread if spread else 1.0)
+    ours, theirs = (float(np.std(scores, dtype=np.float64)) for scores in (tested, reference))
+    alike = np.asarray(tested, np.float64) * (theirs / ours if ours and theirs else 1.0)
     gained = mean_preference(preferences, alike) - mean_preference(preferences, reference)
     return gained if control is None else gained - score_membership(control, alike, reference)
 
