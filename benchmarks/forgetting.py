@@ -60,7 +60,9 @@ def run_case(data: str, name: str, changes: Json) -> Json:
     retrained, seconds_retrained = forget(setting, Forgetting(leavers, "retrain"), memory)
     found: Json = {
         "before": describe(setting, setting, run, retrained, seconds),
-        "retrain": describe(setting, plan(setting, leavers, "retrain", memory), retrained, retrained, seconds_retrained),
+        "retrain": describe(
+            setting, plan(setting, leavers, "retrain", memory), retrained, retrained, seconds_retrained
+        ),
     }
     for method in METHODS:
         if method == "retrain":
@@ -150,7 +152,9 @@ def main() -> int:
     chosen = parser.parse_args()
     changes: Json = {} if chosen.rounds is None else {"rounds": chosen.rounds}
     changes |= {} if chosen.folds is None else {"folds": [int(fold) for fold in chosen.folds.split(",")]}
-    done: Json = read_json(chosen.json) if chosen.json.exists() else {"data": Path(chosen.data).name.lower(), "cases": {}}
+    done: Json = (
+        read_json(chosen.json) if chosen.json.exists() else {"data": Path(chosen.data).name.lower(), "cases": {}}
+    )
     for name in chosen.cases:
         if name not in done["cases"]:
             done["cases"][name] = run_case(chosen.data, name, changes)

@@ -54,6 +54,7 @@ class Purpose(IntEnum):
     REGROUP = 18  # whose behaviour a client takes in a round, where that is drawn anew
     SHARE = 19  # which queries everybody gets, or what is made up in their place
     WARM_UP = 20  # all that a training draws which comes before the first round
+    FORGET = 21  # the noise of a training that repeats rounds of another without some clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,3 +160,17 @@ def test_rounds_that_cannot_be_are_refused() -> None:
     correlated = UpdateExchange(CorrelatedGaussian(0.05, 2.0, separation=4))
     with pytest.raises(ValueError, match="taken back in the next rounds"):
         change_method(setting, exchange=correlated, stride=2)
+
+
+@pytest.mark.parametrize("engine", ["plain", "numba", "xla"])
+@pytest.mark.parametrize("exchange", [SOUND, UpdateExchange(PaperNoise(2.0, 1.0, 9))], ids=["sound", "paper"])
+def test_a_training_that_repeats_rounds_has_noise_of_its_own(exchange: UpdateExchange, engine: str) -> None:
+    """Rankers of both are known in the end: the same noise would cancel in their difference."""
+    usual = change_method(left_setting(Population(9, (2,)), rounds=1), exchange=exchange, learning_rate=0.0)
+    first, again, other = (
+        results(change_method(usual, noise_number=number), engine)[0].params for number in (None, 7, 8)
+    )
+    assert (first != again).all() and (first != other).all() and (again != other).all()
+    if exchange is SOUND:  # paper's noise is that of the plain round in law only
+        twin = results(change_method(usual, noise_number=7), "plain")[0].params
+        np.testing.assert_allclose(again, twin, rtol=1e-5, atol=1e-6)

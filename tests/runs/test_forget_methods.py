@@ -17,6 +17,8 @@ from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options, simulate
 from hushrank.federation.cohort import Population, sample_ids
+from hushrank.federation.exchange import UpdateExchange
+from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.runs.forget_methods import (
     METHODS,
     Forgetting,
@@ -224,3 +226,13 @@ def test_central_training_has_nobody_to_forget() -> None:
     central = tiny_setting(population=Population(2, (4,)), batch=2)
     with pytest.raises(ValueError, match="only clients that send updates can be forgotten"):
         plan(central, method="retrain")
+
+
+def test_noise_is_neither_that_of_the_run_nor_of_another_way_to_forget() -> None:
+    """Why: whoever has two rankers with the same noise has their difference without any."""
+    sound = run_of(population=Population(6, (2,)), exchange=UpdateExchange(SoundGaussian(0.05, 2.0)))
+    ways = [{"method": "eraser"}, {"method": "retrain"}, {"method": "retrain", "clients": (1,)}, {"method": "continue"}]
+    numbers = [plan(sound, **how).method.noise_number for how in ways]
+    assert sound.method.noise_number is None and None not in numbers and len(set(numbers)) == len(ways)
+    assert plan(sound, method="retrain").method.noise_number == numbers[1]  # the same again when it is resumed
+    assert plan(run_of()).method.noise_number is None and plan(sound, method="subtract").method.noise_number is None

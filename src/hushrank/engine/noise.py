@@ -6,6 +6,7 @@ import numpy as np
 
 from hushrank.engine.setting import Method
 from hushrank.federation.cohort import answer_mask, sample_ids
+from hushrank.privacy.draws import noise_key
 from hushrank.privacy.sum_format import SumFormat
 from hushrank.types import Array
 
@@ -17,7 +18,8 @@ def sum_noise(method: Method, key: Array, round: int) -> Array:
         asked = sample_ids(method.population, key, round)
         return asked[answer_mask(method.population, key, round, asked)]
 
-    return method.protection.sum_noise(method.n_sent, key=key, round=round, ids=ids, format=method.secure_sum)
+    own = noise_key(key, method.noise_number)
+    return method.protection.sum_noise(method.n_sent, key=own, round=round, ids=ids, format=method.secure_sum)
 
 
 def mean_noise(method: Method, key: Array, round: int) -> Array:

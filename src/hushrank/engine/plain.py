@@ -99,5 +99,6 @@ def make_federation(setting: Setting, cell: Cell) -> Federation:
         keep_every=method.keep_every,
         calibrate_every=method.stride if method.calibrates else None,
         keeps_sums=method.keeps_sums,
+        noise_number=method.noise_number,
     )
     return replace(method.summation.equip(method.exchange.equip(federation), method.protection), quorum=method.quorum)

@@ -169,7 +169,7 @@ def without_amount(method: Method) -> Method:
     """The method for which one program serves all amounts of noise, which come from the host."""
     if method.is_secure:
         return method  # Why: a secure sum's range follows from the noise
-    return replace(method, exchange=method.exchange.without_amount())
+    return replace(method, exchange=method.exchange.without_amount(), noise_number=None)
 
 
 def run_rounds(

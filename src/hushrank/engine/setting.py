@@ -58,6 +58,7 @@ class Method:
     keep_every: int | None = None  # clients keep the lengths of their updates in rounds 1, 1 + keep_every, ...
     calibrates: bool = False  # whether updates are scaled to lengths that clients kept before (`Setting.kept`)
     keeps_sums: bool = False  # whether it is known what each client has added to the ranker
+    noise_number: int | None = None  # of noise that no other training of the same rounds has (`draws.noise_key`)
 
     def round_of(self, step: int) -> int:
         """The round whose draws a step of the training has: who takes part, queries, clicks, noise, attacks.

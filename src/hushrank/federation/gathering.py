@@ -15,6 +15,7 @@ from hushrank.attacks.false_rewards import RewardTarget, misreport_rewards
 from hushrank.attacks.named import Target, forge_messages
 from hushrank.federation.seen import EVIDENCE
 from hushrank.federation.state import RULE, part_of
+from hushrank.privacy.draws import noise_key
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Combined, Gathered, NamedArrays, Weighted
 
@@ -75,7 +76,8 @@ def gather(sent: Sequence[Weighted], *, ids: Array, params: Array, round: int, m
 def average(federation: Federation, sent: Sequence[Weighted], n_params: int, key: Array, round: int) -> Array:
     """[n_params] one update of all messages."""
     if federation.combine is not None:
-        return federation.combine(sent, n_params=n_params, key=key, round=round)
+        own = noise_key(key, federation.noise_number)
+        return federation.combine(sent, n_params=n_params, key=own, round=round)
     return mean_aggregate(sent, n_params=n_params)
 
 

@@ -29,6 +29,7 @@ from hushrank.federation.personal import first_kept, local_pull, remember_remedy
 from hushrank.federation.seen import describe_seen
 from hushrank.federation.state import OPTIMISER, RULE, part_of, replace_owner, with_owner
 from hushrank.learners.named import PDGD, NamedLearner
+from hushrank.privacy.draws import noise_key
 from hushrank.privacy.none import send_openly
 from hushrank.privacy.protection import Clipping
 from hushrank.privacy.quorum import Quorum
@@ -69,6 +70,7 @@ class Federation:
     keep_every: int | None = None  # clients keep the lengths of their updates in rounds 1, 1 + keep_every, ...
     calibrate_every: int | None = None  # the same of lengths kept in an earlier training, which updates are scaled to
     keeps_sums: bool = False  # whether it is known what each client has added to the ranker
+    noise_number: int | None = None  # of noise that no other training of the same rounds has (`noise_key`)
 
     def queries_of(self, client: Client) -> QuerySet:
         return self.groups[client.group].train if self.groups else self.queries
@@ -97,8 +99,9 @@ def run_round(
     state, learnt = keep_lengths(federation, state, params, cohort, learnt, round=round)
     seen = describe_seen(federation, cohort, [quality for _, quality in learnt])
     arrives = np.array([answers(federation.population, key, round, client) for client in cohort], bool)
+    own = noise_key(key, federation.noise_number)
     sent = [
-        federation.privatise(update, key=stream(key, Purpose.PRIVATISE, round, client.id))
+        federation.privatise(update, key=stream(own, Purpose.PRIVATISE, round, client.id))
         for client, (update, _), arrived in zip(cohort, learnt, arrives, strict=True)
         if arrived
     ]

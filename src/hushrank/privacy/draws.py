@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from hushrank.privacy.discrete import Coins, sample_gaussian, sample_laplace, sample_laplace_shares
-from hushrank.streams import Entropy, draw_bits, draw_blocks, fold_in, stream
+from hushrank.streams import Entropy, Purpose, draw_bits, draw_blocks, fold_in, stream
 from hushrank.types import Array
 
 _TRIALS = 16  # Why: a trial fails with probability below .05, so that all fail once in 2^69 numbers
@@ -181,3 +181,11 @@ def _to_exponential(words: Array) -> Array:
 
 def _to_normal(first: Array, second: Array) -> Array:
     return np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
+
+
+def noise_key(key: Array, number: int | None) -> Array:
+    """Of all noise in a training. number: of one that repeats rounds of another; None: it repeats none.
+
+    Why: who knows the rankers of both could subtract them, and the same noise would cancel.
+    """
+    return key if number is None else stream(key, Purpose.FORGET, number)

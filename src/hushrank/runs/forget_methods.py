@@ -6,6 +6,7 @@ client's searches in a round of the run, T its rounds, dt the rounds from one th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
@@ -60,7 +61,14 @@ def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory)
     check_took_part(setting, forgetting.clients)
     planned = METHODS[forgetting.method].plan(setting, forgetting, memory)
     check_enough(planned)
-    return planned
+    return planned if METHODS[forgetting.method].subtracts else with_noise_of_its_own(planned, forgetting)
+
+
+def with_noise_of_its_own(setting: Setting, forgetting: Forgetting) -> Setting:
+    """The setting with noise that neither the run nor another way to forget has drawn. Why: see `noise_key`."""
+    number = int.from_bytes(hashlib.sha256(repr(forgetting).encode()).digest()[:4], "big")
+    noisy = setting.method.protection.has_noise
+    return replace(setting, method=replace(setting.method, noise_number=number if noisy else None))
 
 
 def erase(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:
