@@ -57,7 +57,8 @@ def run_case(data: str, name: str, changes: Json) -> Json:
     setting = resolve(recipe)
     run, seconds = train(setting)
     memory = remember(setting, run)
-    retrained, seconds_retrained = forget(setting, Forgetting(leavers, "retrain"), memory)
+    alone = Forgetting(leavers, "retrain")
+    retrained, again = forget(setting, alone, memory)
     found: Json = {
         "before": describe(setting, setting, run, retrained, seconds),
         "retrain": describe(
