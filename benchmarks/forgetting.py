@@ -61,9 +61,7 @@ def run_case(data: str, name: str, changes: Json) -> Json:
     retrained, again = forget(setting, alone, memory)
     found: Json = {
         "before": describe(setting, setting, run, retrained, seconds),
-        "retrain": describe(
-            setting, plan(setting, leavers, "retrain", memory), retrained, retrained, seconds_retrained
-        ),
+        "retrain": describe(setting, plan_forgetting(setting, alone, memory), retrained, retrained, again),
     }
     for method in METHODS:
         if method == "retrain":
@@ -79,10 +77,6 @@ def run_case(data: str, name: str, changes: Json) -> Json:
         print(name, method, {user: round(float(np.mean(v)), 4) for user, v in found[method]["test"].items()})
     shown = {key: value for key, value in keys.items() if key != "data"}
     return {"keys": {**shown, **changes}, "n_leavers": len(leavers), "ways": found}
-
-
-def plan(setting: Setting, leavers: tuple[int, ...], method: str, memory: RunMemory) -> Setting:
-    return plan_forgetting(setting, Forgetting(leavers, method), memory)
 
 
 def train(setting: Setting) -> tuple[list[CellResult], float]:
@@ -153,9 +147,8 @@ def main() -> int:
     chosen = parser.parse_args()
     changes: Json = {} if chosen.rounds is None else {"rounds": chosen.rounds}
     changes |= {} if chosen.folds is None else {"folds": [int(fold) for fold in chosen.folds.split(",")]}
-    done: Json = (
-        read_json(chosen.json) if chosen.json.exists() else {"data": Path(chosen.data).name.lower(), "cases": {}}
-    )
+    nothing: Json = {"data": Path(chosen.data).name.lower(), "cases": {}}
+    done: Json = read_json(chosen.json) if chosen.json.exists() else nothing
     for name in chosen.cases:
         if name not in done["cases"]:
             done["cases"][name] = run_case(chosen.data, name, changes)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> Js
     setting = setting_of(data, case, repeats, user)
     places = list(np.ndindex(len(setting.dataset.folds), repeats))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        read = pool.map(read_place, [(data, case, repeats, user, place) for place in places])
+        read = pool.map(partial(read_place, data, case, repeats, user), places)
         clicks = {n: each for n, each in enumerate(read) if each is not None}
     run, _ = train(setting)
     memory, alone = remember(setting, run), Forgetting((LEAVER,), "retrain")
@@ -102,9 +103,10 @@ def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> Js
     return found
 
 
-def read_place(asked: tuple[str, str, int, str, tuple[int, int]]) -> tuple[Preferences, Preferences] | None:
-    *size, place = asked
-    return read_clicks(setting_of(*size), place)
+def read_place(
+    data: str, case: str, repeats: int, user: str, place: tuple[int, int]
+) -> tuple[Preferences, Preferences] | None:
+    return read_clicks(setting_of(data, case, repeats, user), place)
 
 
 def main() -> int:

@@ -231,7 +231,12 @@ def test_central_training_has_nobody_to_forget() -> None:
 def test_noise_is_neither_that_of_the_run_nor_of_another_way_to_forget() -> None:
     """Why: whoever has two rankers with the same noise has their difference without any."""
     sound = run_of(population=Population(6, (2,)), exchange=UpdateExchange(SoundGaussian(0.05, 2.0)))
-    ways = [{"method": "eraser"}, {"method": "retrain"}, {"method": "retrain", "clients": (1,)}, {"method": "continue"}]
+    ways: list[dict[str, Any]] = [
+        {"method": "eraser"},
+        {"method": "retrain"},
+        {"method": "retrain", "clients": (1,)},
+        {"method": "continue"},
+    ]
     numbers = [plan(sound, **how).method.noise_number for how in ways]
     assert sound.method.noise_number is None and None not in numbers and len(set(numbers)) == len(ways)
     assert plan(sound, method="retrain").method.noise_number == numbers[1]  # the same again when it is resumed

@@ -2,9 +2,9 @@
 
 The attacker has the leaver's impressions (queries, lists shown, clicks), the ranker under test, and a reference ranker
 that was trained without the leaver, with another seed. It asks how much more the tested ranker prefers what the leaver
-clicked than the reference does, beyond what it prefers of other clicks of that kind. Rankers that may remember are positives, rankers trained without the leaver, with
-further seeds, are negatives: an area of .5 under the ROC curve is chance. It is a measure, not a bound: a better attack
-may find more.
+clicked than the reference does, beyond what it prefers of other clicks of that kind. Rankers that may remember are
+positives, rankers trained without the leaver, with further seeds, are negatives: an area of .5 under the ROC curve is
+chance. It is a measure, not a bound: a better attack may find more.
 
 Pairs are those that PDGD infers from the clicks, each counted once. Why not PDGD's weights: they follow from the scores
 of the ranker that showed the list, which the attacker of these impressions lacks; and what they correct, that documents
