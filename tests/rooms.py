@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(sorted(STAGES), BOTTOM),
     "attacks": BOTTOM | {"aggregation"},  # Why: some of them are made against a rule, and try it
     "remedies": BOTTOM | {"data"},  # Why: some of them share queries
-    "unlearning": BOTTOM | {"privacy", "metrics"},  # Why: a record of what was forgotten is signed, and measures
+    "unlearning": BOTTOM | {"privacy", "metrics"},  # Why: its records are signed, and say how far rankers are apart
     "federation": BOTTOM | STAGES,
     "partitions": BOTTOM | STAGES | {"federation"},
     "engine": BOTTOM | STAGES | {"federation"},
