@@ -4,9 +4,10 @@
 
 The thesis' attacks at 10 to 40 % malicious clients, the others at 20 %, nobody at 0 %, each under every rule: ten
 clients, five searches of each in 1,000 rounds, five folds, three users. Fang et al.'s attacks, Min-Max, Min-Sum and the
-tailored attack are run with partial and with full knowledge (NAME:full). `fang-median` is `fang-trimmed-mean`, and
-`false-rewards` is for evolution strategies, which know no rules. Writes JSON after every cell, and at the end one HTML
-page. Killed, it continues with --resume. `python -m benchmarks.attacks_compare` judges a rule from the JSON.
+tailored attack are run with partial and with full knowledge (NAME:full). `fang-median` is `fang-trimmed-mean`,
+`false-rewards` is for evolution strategies, which know no rules, and `opposite-model` is made to be noticed. Writes
+JSON after every cell, and at the end one HTML page. Killed, it continues with --resume. `python -m
+benchmarks.attacks_compare` judges a rule from the JSON.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ OTHERS = (
     *("sign-flip", "gaussian", "scaled", "min-max", "min-max:full", "min-sum", "min-sum:full"),
     *("tailored", "tailored:full", "at-bound", "promote"),
 )
-LEFT_OUT = ("fang-median", "false-rewards")
+LEFT_OUT = ("fang-median", "false-rewards", "opposite-model")
 SHARES, OTHERS_AT = (0.0, 10.0, 20.0, 30.0, 40.0), (20.0,)
 _DIGITS = 5
 

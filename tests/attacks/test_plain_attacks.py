@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from liars import KEY, honest_updates, send, tiny_federation
+from liars import KEY, honest_updates, send, tiny_federation, view_of
 
 from hushrank.attacks.named import Target, attack_updates, find_attack
 from hushrank.attacks.tactics import Tactics, use_tactics
@@ -39,6 +39,31 @@ def test_at_the_bound_all_send_the_known_mean_backwards(knowledge: str) -> None:
     mean = (updates if knowledge == "full" else updates[:3]).mean(axis=0)
     np.testing.assert_allclose(lengths(sent), 2.5, rtol=1e-6)
     np.testing.assert_allclose(sent @ mean / (2.5 * lengths(mean)), -1.0, rtol=1e-6)
+
+
+def forge_opposite(own: Array, params: Array, **settings: object) -> Array:
+    attack = find_attack("opposite-model", **settings)
+    assert attack is not None
+    return attack(view_of(own, params=params), key=KEY)
+
+
+def test_the_opposite_model_by_hand() -> None:
+    """Learnt (1, -2) at (10, 20): the model is (11, 18), what is sent leads to (-22, -36), or with z = 1 (-11, -18)."""
+    params, own = np.array([10.0, 20.0]), np.array([[1.0, -2.0]])
+    assert forge_opposite(own, params).tolist() == [[-32.0, -56.0]]
+    assert forge_opposite(own, params, z=1)[0].tolist() == [-21.0, -38.0]
+
+
+def test_the_opposite_model_of_a_new_ranker_is_the_update_turned_round() -> None:
+    updates = honest_updates(2)
+    sent, flipped = send("opposite-model", updates, 3, z=2.0), send("sign-flip", updates, 3, scale=2.0)
+    assert sent.tobytes() == flipped.tobytes() and sent.dtype == np.float32
+
+
+@pytest.mark.parametrize("z", [0, -1])
+def test_an_opposite_needs_a_length(z: int) -> None:
+    with pytest.raises(ValueError, match=f"z is {z}.0, must be > 0"):
+        recipe_of(attack="opposite-model", z=z)
 
 
 def recipe_of(**changes: object) -> Recipe:

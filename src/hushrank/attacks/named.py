@@ -15,6 +15,7 @@ from hushrank.attacks.fang_trimmed_mean import FangTrimmedMean
 from hushrank.attacks.gaussian import Gaussian
 from hushrank.attacks.little_is_enough import LittleIsEnough
 from hushrank.attacks.min_max import MinMax, MinSum
+from hushrank.attacks.opposite_model import OppositeModel
 from hushrank.attacks.poisoned_clicks import PoisonedClicks
 from hushrank.attacks.promote import Promote
 from hushrank.attacks.scaled import Scaled
@@ -39,6 +40,7 @@ ATTACKS: dict[str, AttackMaker] = {
     "sign-flip": SignFlip,
     "gaussian": Gaussian,
     "scaled": Scaled,
+    "opposite-model": OppositeModel,
     "min-max": MinMax,
     "min-sum": MinSum,
     "tailored": Tailored,
