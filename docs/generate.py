@@ -27,7 +27,8 @@ from hushrank.look.assets import stylesheet
 from hushrank.recipes import recipe as recipes
 from hushrank.recipes.checks import OF_OFFLINE
 from hushrank.recipes.rooms import CHOOSERS, ROOMS
-from hushrank.reproduce.reproduce import PAPERS, list_results
+from hushrank.reproduce.listing import list_results
+from hushrank.reproduce.named import PAPERS
 
 DOCS = Path(__file__).parent
 HERE = DOCS / "reference"

@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from hushrank.recipes.files import find_recipe
+from hushrank.reproduce.listing import list_results
 from hushrank.reproduce.literature import published_results
+from hushrank.reproduce.named import PAPERS, REPRODUCTIONS, names_to_run
 from hushrank.reproduce.papers import foltr_es
 from hushrank.reproduce.reproduce import (
-    PAPERS,
-    REPRODUCTIONS,
     Prepared,
     ReproduceOptions,
     beside,
     index_lines,
     join_variants,
-    list_results,
     make_rows,
-    names_to_run,
     prepare,
     reproduce,
 )

@@ -21,6 +21,7 @@ from hushrank.reproduce.verdicts import (
     all_at_least,
     all_better,
     all_equal,
+    most_better,
     ordered,
 )
 
@@ -159,3 +160,18 @@ def test_two_sides_of_other_trainings_are_not_compared() -> None:
             ValueError, match=r"^users: only one side has the trainings \(fold, repeat\) \[\(2, 0\)\]\.$"
         ):
             Pair("users", ours, theirs).aligned()
+
+
+def test_most_are_better_by_a_sign_test_over_pairs() -> None:
+    """Of five, all five by chance once in 32; of six, at least five 7 times in 64, above .05."""
+
+    def pairs(*gains: float) -> list[Pair]:
+        return [Pair(f"{i}", {(1, 0): gain, (1, 1): 0.0}, {(1, 0): 0.0, (1, 1): 0.0}) for i, gain in enumerate(gains)]
+
+    every = most_better(pairs(*[0.1] * 5))
+    assert every.holds and every.p == 1 / 32 and "higher in 5 of 5: 0 +0.0500;" in every.why
+    some = most_better(pairs(*[0.1] * 5, -0.001))
+    assert not some.holds and some.p == 7 / 64
+    assert not most_better(pairs(*[0.0] * 5)).holds
+    with pytest.raises(NotJudged):
+        most_better([])

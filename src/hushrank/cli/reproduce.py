@@ -52,7 +52,8 @@ def reproduce(
     from hushrank.recipes.plugin import load_plugins
     from hushrank.recipes.values import parse_assignments
     from hushrank.reports.reproduction import reproduction_table, reproduction_text
-    from hushrank.reproduce.reproduce import ReproduceOptions, names_to_run, prepare
+    from hushrank.reproduce.named import names_to_run
+    from hushrank.reproduce.reproduce import ReproduceOptions, prepare
     from hushrank.reproduce.reproduction import ReproductionSize
     from hushrank.runs.pool import PoolOptions
 
@@ -81,7 +82,7 @@ def show_list(*, as_json: bool) -> None:
     """Print what can be rerun."""
     from hushrank.cli.output import print_json, print_table
     from hushrank.reports.listing import list_table, list_text
-    from hushrank.reproduce.reproduce import list_results
+    from hushrank.reproduce.listing import list_results
 
     found = list_results()
     if as_json:
@@ -94,9 +95,9 @@ def show_list(*, as_json: bool) -> None:
 def reproduce_visibly(each: Prepared, options: ReproduceOptions, pool: PoolOptions, *, quiet: bool) -> Json:
     """One result rerun, with progress and a Ctrl-C that loses nothing."""
     from hushrank.cli.pool_display import PoolDisplay
-    from hushrank.reproduce.reproduce import reproduce, trial_label
+    from hushrank.reproduce.reproduce import reproduce
 
-    display = PoolDisplay(each.result.name, [trial_label(trial) for trial in each.trials], quiet=quiet)
+    display = PoolDisplay(each.result.name, each.labels, quiet=quiet)
     try:
         with display:
             return reproduce(each, options, replace(pool, hear=display.hear))

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from hushrank.engine.evaluate import DIVERGED
 from hushrank.files import Json
-from hushrank.recipes.recipe import as_json
+from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.reproduce.reproduction import DataChoice, Trial
 
 WHY = f"{DIVERGED}: counts as 0"
 
 
-def is_diverged(trial: Trial, error: str | None) -> bool:
+def is_diverged(recipe: Recipe, error: str | None) -> bool:
     """Whether a run failed because those who attack it have won. Why by its words: it ran in another process."""
-    return error is not None and DIVERGED in error and trial.recipe.n_malicious > 0
+    return error is not None and DIVERGED in error and recipe.n_malicious > 0
 
 
 def make_worst(trial: Trial, data: DataChoice, metrics: Iterable[str]) -> Json:

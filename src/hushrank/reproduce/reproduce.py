@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hushrank.data.catalog import CATALOG
@@ -23,29 +22,17 @@ from hushrank.reports.reproduction import write_reproduction
 from hushrank.reports.reproduction_summary import FindingCounts, count_findings, read_finding
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.diverged import WHY, is_diverged, make_worst
-from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, find_result, published_results
-from hushrank.reproduce.papers import foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5
+from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, published_results
+from hushrank.reproduce.named import PAPERS, REPRODUCTIONS, find_reproduction
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
+from hushrank.runs.forget_methods import check_forgetting
+from hushrank.runs.forgetting import ForgetRequest, hash_forgetting
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 
 FORMAT = 1
 _NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
-PAPERS = {
-    "foltr-es": "Federated online learning to rank with evolution strategies (WSDM 2019)",
-    "study": "Federated online learning to rank with evolution strategies: a reproducibility study (ECIR 2021)",
-    "fpdgd": "Effective and privacy-preserving federated online learning to rank (ICTIR 2021)",
-    "thesis": "Effective and secure federated online learning to rank (thesis, 2024)",
-    "fedps": "FedPS: a privacy protection enhanced personalized search framework (WWW 2021)",
-}
-REPRODUCTIONS: dict[str, Reproduction] = {
-    r.name: r for paper in (foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5) for r in paper.REPRODUCTIONS
-}
-_SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
-_NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
-_ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
-_RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +47,6 @@ class ReproduceOptions:
     only: Mapping[str, object] = field(default_factory=dict)  # run those trials alone whose cells have these entries
 
 
-def find_reproduction(name: str) -> tuple[PublishedResult, Reproduction]:
-    """A published result that can be rerun, by its name or its alias."""
-    result = find_result(name)
-    if result.name not in REPRODUCTIONS:
-        raise ValueError(f"{result.name} cannot be rerun yet: it needs {', '.join(result.needs) or 'a recipe'}.")
-    return result, REPRODUCTIONS[result.name]
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A reproduction with its trials made and checked."""
@@ -80,8 +59,21 @@ class Prepared:
 
     @property
     def jobs(self) -> list[Job]:
-        """Runs are kept beside all results: figures that share a trial share its run."""
-        return [Job(trial.recipe, self.directory.parent / "runs" / trial_directory(trial)) for trial in self.trials]
+        """One of each trial, then the runs in which some forget and that are no trials themselves.
+
+        Runs are kept beside all results: figures that share a trial share its run.
+        """
+        runs = self.directory.parent / "runs"
+        jobs = [make_job(trial, runs) for trial in self.trials]
+        there = {job.directory for job in jobs}
+        needed = {job.forgets.run: Job(job.recipe, job.forgets.run) for job in jobs if job.forgets is not None}
+        return [*jobs, *(job for place, job in needed.items() if place not in there)]
+
+    @property
+    def labels(self) -> list[str]:
+        """Of the jobs."""
+        known = [trial_label(trial) for trial in self.trials]
+        return known + [f"{job.directory.name} (to forget in)" for job in self.jobs[len(known) :]]
 
 
 def prepare(name: str, options: ReproduceOptions) -> Prepared:
@@ -92,7 +84,10 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     trials = choose_trials(result.name, trials, options.only)
     data = tuple(choice for choice in data if not trials or any(t.cell["data"] == choice.label for t in trials))
     check_changes(result.name, trials, options.changes or {})
-    trials = [Trial(trial.cell, change_trial(trial, options.changes or {})) for trial in trials]
+    trials = [replace(trial, recipe=change_trial(trial, options.changes or {})) for trial in trials]
+    for trial in trials:
+        if trial.forgetting is not None:
+            check_forgetting(trial.forgetting, clients_of(trial.recipe), keep_every=trial.recipe.keep_every)
     return Prepared(result, reproduction, data, tuple(trials), options.out / variant_name(result.name, options))
 
 
@@ -138,8 +133,19 @@ def variant_name(name: str, options: ReproduceOptions) -> str:
 
 def trial_directory(trial: Trial) -> str:
     """The same recipe, the same name, whichever figure asks for it."""
-    words = f"{trial.recipe.recipe}-{trial.cell['data']}"
-    return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}-{hash_recipe(trial.recipe)}"
+    how = trial.forgetting
+    words = f"{trial.recipe.recipe if how is None else how.method}-{trial.cell['data']}"
+    also = "" if how is None else f"-{hash_forgetting(how)}"
+    return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}-{hash_recipe(trial.recipe)}{also}"
+
+
+def make_job(trial: Trial, runs: Path) -> Job:
+    """A trial in a directory of its own below `runs`."""
+    directory = runs / trial_directory(trial)
+    if trial.forgetting is None:
+        return Job(trial.recipe, directory)
+    run = runs / trial_directory(replace(trial, forgetting=None))
+    return Job(trial.recipe, directory, ForgetRequest(run, trial.forgetting))
 
 
 def trial_label(trial: Trial) -> str:
@@ -155,14 +161,18 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
             shutil.rmtree(place)
     prepared.directory.mkdir(parents=True, exist_ok=True)
     errors = run_jobs(jobs, pool)
-    ended = list(zip(prepared.trials, errors, strict=True))
-    failed = [(trial_label(trial), error) for trial, error in ended if error and not is_diverged(trial, error)]
+    failed = [
+        (label, error)
+        for label, job, error in zip(prepared.labels, jobs, errors, strict=True)
+        if error and not is_diverged(job.recipe, error)
+    ]
     if failed:
         raise ValueError(
             f"{prepared.result.name}: {failed[0][0]} failed: {failed[0][1].rstrip('.')} ({len(failed)} of {len(jobs)} "
             "runs failed). What has finished is kept; repeat the command to run the rest."
         )
-    outcome = Trials(tuple(finish(prepared, *each) for each in zip(prepared.trials, jobs, strict=True)))
+    trained = zip(prepared.trials, jobs[: len(prepared.trials)], strict=True)
+    outcome = Trials(tuple(finish(prepared, *each) for each in trained))
     found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
     write_json(prepared.directory / "result.json", found)
     runs = [from_directory(job.directory) for job in jobs if job.is_finished]
@@ -331,42 +341,6 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
 
 
-def list_results(*, cores: int | None = None) -> list[Json]:
-    """Every published result: what it shows, what it needs, and how long it would take here."""
-    return [describe_result(result, cores or os.cpu_count() or 1) for result in published_results().values()]
-
-
-def describe_result(result: PublishedResult, cores: int) -> Json:
-    reproduction = REPRODUCTIONS.get(result.name)
-    return {
-        "name": result.name,
-        "aliases": list(result.aliases),
-        "paper": result.paper,
-        "shows": result.shows,
-        "data": list(result.data),
-        "can_run": reproduction is not None,
-        "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
-        "left_out": reproduction.left_out if reproduction else "",
-        "seconds": estimate(result, reproduction, ReproductionSize(), cores) if reproduction else None,
-        "quick_seconds": estimate(result, reproduction, ReproductionSize(quick=True), cores) if reproduction else None,
-    }
-
-
-def estimate(result: PublishedResult, reproduction: Reproduction, scale: ReproductionSize, cores: int) -> float:
-    """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
-    total = 0.0
-    for choice in choose_data(result.data, None):
-        for trial in reproduction.trials(choice, scale):
-            population = clients_of(trial.recipe)
-            per_round = population.cohort_size * sum(population.interactions) / len(population.interactions)
-            cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
-            is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
-            speed = _NETWORK_SPEED if is_network else _SPEED
-            per_training = trial.recipe.rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
-            total += cells * per_training + _RUN_SECONDS
-    return total / cores
-
-
 def index_lines(out: Path) -> list[Json]:
     """A line per published result, with what was found where it has been rerun."""
     return [index_line(result, out) for result in published_results().values()]
@@ -429,8 +403,3 @@ def read_found(directory: Path) -> Json | None:
         raise ValueError(f"{path} cannot be read ({error}). Remove {directory} and run again.") from error
     refuse_newer(directory, found.get("format", FORMAT), FORMAT)
     return found
-
-
-def names_to_run(names: Sequence[str]) -> list[str]:
-    """Each result once, whatever it was called; all that can be rerun where none is named."""
-    return list(dict.fromkeys(find_reproduction(name)[0].name for name in names)) or list(REPRODUCTIONS)

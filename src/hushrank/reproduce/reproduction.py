@@ -15,6 +15,7 @@ from hushrank.data.shapes import shape_named
 from hushrank.files import Json, JsonObject
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reproduce.verdicts import Cell, Trials, Verdict
+from hushrank.runs.forget_methods import Forgetting
 
 STAND_INS = {
     "mq2007": "mq2007-like",
@@ -86,6 +87,7 @@ class Trial:
 
     cell: Cell  # what is special about it, in the words of the published rows
     recipe: Recipe
+    forgetting: Forgetting | None = None  # what is forgotten in the run of this recipe; None: it is that run
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from hushrank.locks import lock_directory
 from hushrank.recipes.recipe import Recipe, as_json, hash_recipe, recipe_from_json
 
 FORMAT = 1
+FORGETTING = "forgetting.json"  # in the place of recipe.json, where clients of another run are forgotten
 
 
 def default_directory(recipe: Recipe) -> Path:
@@ -26,16 +27,24 @@ def default_directory(recipe: Recipe) -> Path:
 def refuse_existing(directory: Path) -> None:
     """At the door, before anything is loaded or computed."""
     if directory.exists():
-        hint = "add --resume to continue it" if read_recipe_file(directory) else "remove it"
+        is_begun = (directory / FORGETTING).is_file() or read_recipe_file(directory)
+        hint = "add --resume to continue it" if is_begun else "remove it"
         raise ValueError(f"{directory} exists: {hint}, or choose another --out.")
 
 
-def make_directory(directory: Path, recipe: Recipe) -> None:
-    """The run's directory with its recipe, whole or not at all."""
+def begin_directory(directory: Path) -> None:
+    """A directory for checkpoints and results, without what a killed process left half written."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "checkpoints").mkdir(exist_ok=True)
     for place in (directory, directory / "checkpoints"):
         sweep_unfinished(place)
+
+
+def make_directory(directory: Path, recipe: Recipe) -> None:
+    """The run's directory with its recipe, whole or not at all."""
+    if (directory / FORGETTING).is_file():
+        raise ValueError(f"clients of another run are forgotten in {directory}: choose another --out.")
+    begin_directory(directory)
     known = read_recipe_file(directory)
     if known is None:
         write_json(directory / "recipe.json", {"format": FORMAT, **as_json(recipe)})

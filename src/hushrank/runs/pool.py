@@ -16,19 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushrank.extras import explain_missing
-from hushrank.files import JsonObject
-from hushrank.recipes.recipe import Recipe, as_json
-from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.files import Json, JsonObject
+from hushrank.recipes.recipe import Recipe, as_json, recipe_from_json
+from hushrank.runs.forgetting import ForgetRequest, forget_clients, read_request, write_request
+from hushrank.runs.run import Run, RunOptions, run_recipe
 
 _PATIENCE = 20.0  # seconds that a process has to save its checkpoint after Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run."""
+    """One run, or clients forgotten in one."""
 
     recipe: Recipe
     directory: Path
+    forgets: ForgetRequest | None = None  # in a run that must have finished when the job begins; None: a run itself
 
     @property
     def is_finished(self) -> bool:
@@ -58,13 +60,27 @@ class PoolOptions:
 
 
 def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
-    """Carry out the jobs that are not finished yet; for each its error, None when it is finished."""
+    """Carry out the jobs that are not finished yet; for each its error, None when it is finished.
+
+    Clients are forgotten after all runs have ended.
+    """
+    runs = [number for number, job in enumerate(jobs) if job.forgets is None]
+    stages = runs, [number for number, job in enumerate(jobs) if job.forgets is not None]
     if options.in_process:
-        return [run_here(number, job, options) for number, job in enumerate(jobs)]
-    pool = _Pool(jobs, options)
+        errors = {number: run_here(number, jobs[number], options) for stage in stages for number in stage}
+        return [errors[number] for number in range(len(jobs))]
     processes = (os.cpu_count() or 1) if options.n_processes is None else options.n_processes
     if processes < 1:
         raise ValueError(f"jobs is {processes}, must be at least 1.")
+    pool = _Pool(jobs, options)
+    for stage in stages:
+        run_stage(pool, stage, processes)
+    return pool.errors
+
+
+def run_stage(pool: _Pool, numbers: Sequence[int], processes: int) -> None:
+    """Those of these jobs that are not finished yet."""
+    pool.queue(numbers)
     with ThreadPoolExecutor(processes) as threads:
         workers = [threads.submit(pool.work) for _ in range(min(processes, pool.waiting.qsize()))]
         try:
@@ -77,7 +93,6 @@ def run_jobs(jobs: Sequence[Job], options: PoolOptions) -> list[str | None]:
             finally:
                 pool.kill()  # those that do not stop, or all of them when Ctrl-C comes twice
             raise
-    return pool.errors
 
 
 def run_here(number: int, job: Job, options: PoolOptions) -> str | None:
@@ -86,11 +101,16 @@ def run_here(number: int, job: Job, options: PoolOptions) -> str | None:
     try:
         if not job.is_finished:
             options.hear(Step(number, 0.0))
-            run_recipe(job.recipe, RunOptions(out=job.directory, resume=True, **(options.run or {})))
+            run_job(job, RunOptions(out=job.directory, resume=True, **(options.run or {})))
     except Exception as failure:
         error = describe_failure(failure)
     options.hear(Step(number, 1.0 if error is None else 0.0, is_over=True, error=error))
     return error
+
+
+def run_job(job: Job, options: RunOptions) -> Run:
+    """In this process."""
+    return run_recipe(job.recipe, options) if job.forgets is None else forget_clients(job.forgets, options)
 
 
 def describe_failure(error: Exception) -> str:
@@ -101,6 +121,17 @@ def describe_failure(error: Exception) -> str:
     return explain_missing(error) or f"{type(error).__name__}: {text}"
 
 
+def write_job(job: Job) -> Json:
+    """As JSON, for another process; `read_job` is the way back."""
+    forgets = None if job.forgets is None else write_request(job.forgets)
+    return {"recipe": as_json(job.recipe), "directory": str(job.directory), "forgets": forgets}
+
+
+def read_job(words: JsonObject) -> Job:
+    recipe, directory = recipe_from_json(words["recipe"]), Path(words["directory"])
+    return Job(recipe, directory, None if words["forgets"] is None else read_request(words["forgets"]))
+
+
 class _Pool:
     def __init__(self, jobs: Sequence[Job], options: PoolOptions) -> None:
         self.jobs, self.options = jobs, options
@@ -108,8 +139,10 @@ class _Pool:
         self.waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.lock, self.is_stopping = threading.Lock(), threading.Event()
         self.workers: set[subprocess.Popen[str]] = set()
-        for number, job in enumerate(jobs):
-            if job.is_finished:
+
+    def queue(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            if self.jobs[number].is_finished:
                 self.hear(Step(number, 1.0, is_over=True))
             else:
                 self.waiting.put(number)
@@ -154,12 +187,7 @@ class _Pool:
     def carry_out(self, number: int, worker: subprocess.Popen[str]) -> str | None:
         assert worker.stdin is not None and worker.stdout is not None
         job = self.jobs[number]
-        order = {
-            "number": number,
-            "recipe": as_json(job.recipe),
-            "directory": str(job.directory),
-            "options": dict(self.options.run or {}),
-        }
+        order = {"number": number, **write_job(job), "options": dict(self.options.run or {})}
         self.hear(Step(number, 0.0))
         try:
             print(json.dumps(order), file=worker.stdin, flush=True)

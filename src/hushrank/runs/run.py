@@ -17,7 +17,7 @@ from hushrank.runs.directory import Spent, default_directory, locked, make_direc
 from hushrank.runs.environment import describe_environment
 from hushrank.runs.experiment import Experiment, RunPlacement
 from hushrank.runs.families import FAMILIES
-from hushrank.runs.result import KEPT_FILE, summarise, write_curves, write_kept, write_rankers
+from hushrank.runs.result import KEPT_FILE, LENGTHS_KEPT, summarise, write_curves, write_kept, write_rankers
 from hushrank.types import Notice
 
 START = "start.safetensors"  # in a run's directory: the ranker given with --from
@@ -64,22 +64,27 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     with locked(out):
         if start is not None and not (out / START).exists():
             write_bytes(out / START, start.read_bytes())  # Why: a run that is resumed begins with the same ranker
-        spent = Spent(out, clock=time.monotonic, processor=time.process_time)
-        if not (out / "environment.json").exists():
-            write_json(out / "environment.json", describe_placement(placed, options))
-        options.say(f"engine {placed.engine}: {placed.reason}")
-        if (slow := experiment.estimate(placed)) is not None:
-            options.note(slow)  # Why it is not kept: a time is this machine's, and a result is not
-        notices = hear(experiment.foresee(), options)
-        results, device = carry_out(experiment, out, options, spent)
-        notices += hear(experiment.review(results), options)
-        write_curves(out / "metrics.jsonl", results)
-        write_rankers(out / "rankers.safetensors", results)
-        if experiment.recipe.keep_every is not None:
-            write_kept(out / KEPT_FILE, results)
-        result = summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
-        write_json(out / "result.json", result)
-        write_report([from_directory(out)], out / "report.html")
+        return finish_run(experiment, placed, out, options)
+
+
+def finish_run(experiment: Experiment, placed: RunPlacement, out: Path, options: RunOptions) -> Run:
+    """From its last checkpoint to the result and the report, in a directory that is there and locked."""
+    spent = Spent(out, clock=time.monotonic, processor=time.process_time)
+    if not (out / "environment.json").exists():
+        write_json(out / "environment.json", describe_placement(placed, options))
+    options.say(f"engine {placed.engine}: {placed.reason}")
+    if (slow := experiment.estimate(placed)) is not None:
+        options.note(slow)  # Why it is not kept: a time is this machine's, and a result is not
+    notices = hear(experiment.foresee(), options)
+    results, device = carry_out(experiment, out, options, spent)
+    notices += hear(experiment.review(results), options)
+    write_curves(out / "metrics.jsonl", results)
+    write_rankers(out / "rankers.safetensors", results)
+    if all(LENGTHS_KEPT in result.kept for result in results):
+        write_kept(out / KEPT_FILE, results)
+    result = summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
+    write_json(out / "result.json", result)
+    write_report([from_directory(out)], out / "report.html")
     return Run(out, result)
 
 

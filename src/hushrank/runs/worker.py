@@ -1,7 +1,7 @@
 """One process of a pool: carries out recipes that it is sent as lines of JSON, and answers with lines of JSON.
 
-In: {"number", "recipe", "directory", "options"}. Out: {"number", "share", "quality"} now and then, at the end
-{"number", "error"} with null for a finished run. When the other end goes away, so does this process.
+In: {"number", "recipe", "directory", "forgets", "options"}. Out: {"number", "share", "quality"} now and then, at the
+end {"number", "error"} with null for a finished run. When the other end goes away, so does this process.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 from hushrank.engine.simulate import News
 from hushrank.files import Json
 from hushrank.locks import Busy
 from hushrank.recipes.plugin import load_plugins
-from hushrank.recipes.recipe import Recipe, recipe_from_json
-from hushrank.runs.pool import describe_failure
-from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.runs.pool import Job, describe_failure, read_job, run_job
+from hushrank.runs.run import RunOptions
 
 _PATIENCE = 30  # seconds
 
@@ -60,22 +58,22 @@ def carry_out(job: Json, answers: TextIO) -> None:
         say(share=share, quality=sum(n.vali for n in known) / len(known))
 
     try:
-        options = RunOptions(out=Path(job["directory"]), resume=True, report=report, **job["options"])
-        run_when_free(recipe_from_json(job["recipe"]), options)
+        todo = read_job(job)
+        run_when_free(todo, RunOptions(out=todo.directory, resume=True, report=report, **job["options"]))
         say(error=None)
     except Exception as error:
         say(error=describe_failure(error))
 
 
-def run_when_free(recipe: Recipe, options: RunOptions) -> None:
+def run_when_free(job: Job, options: RunOptions) -> None:
     """Why wait: the process of a pool that was killed may need a moment to notice."""
     for _ in range(_PATIENCE):
         try:
-            run_recipe(recipe, options)
+            run_job(job, options)
             return
         except Busy:
             time.sleep(1.0)
-    run_recipe(recipe, options)
+    run_job(job, options)
 
 
 if __name__ == "__main__":

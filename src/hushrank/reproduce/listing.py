@@ -1,0 +1,65 @@
+"""What can be rerun, what it needs, and how long it would take here."""
+
+from __future__ import annotations
+
+import os
+
+from hushrank.files import Json
+from hushrank.recipes.population import clients_of
+from hushrank.reproduce.literature import PublishedResult, published_results
+from hushrank.reproduce.named import REPRODUCTIONS
+from hushrank.reproduce.reproduction import Reproduction, ReproductionSize, Trial, choose_data
+from hushrank.runs.forget_methods import METHODS, count_steps, find_every
+from hushrank.unlearning.lengths import count_kept
+
+_SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
+_NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
+_ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
+_RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
+
+
+def list_results(*, cores: int | None = None) -> list[Json]:
+    """Every published result: what it shows, what it needs, and how long it would take here."""
+    return [describe_result(result, cores or os.cpu_count() or 1) for result in published_results().values()]
+
+
+def describe_result(result: PublishedResult, cores: int) -> Json:
+    reproduction = REPRODUCTIONS.get(result.name)
+    return {
+        "name": result.name,
+        "aliases": list(result.aliases),
+        "paper": result.paper,
+        "shows": result.shows,
+        "data": list(result.data),
+        "can_run": reproduction is not None,
+        "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
+        "left_out": reproduction.left_out if reproduction else "",
+        "seconds": estimate(result, reproduction, ReproductionSize(), cores) if reproduction else None,
+        "quick_seconds": estimate(result, reproduction, ReproductionSize(quick=True), cores) if reproduction else None,
+    }
+
+
+def estimate(result: PublishedResult, reproduction: Reproduction, scale: ReproductionSize, cores: int) -> float:
+    """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
+    total = 0.0
+    for choice in choose_data(result.data, None):
+        for trial in reproduction.trials(choice, scale):
+            rounds, per_round = count_work(trial)
+            cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
+            is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
+            speed = _NETWORK_SPEED if is_network else _SPEED
+            per_training = rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
+            total += cells * per_training + _RUN_SECONDS
+    return total / cores
+
+
+def count_work(trial: Trial) -> tuple[int, float]:
+    """Rounds of a training, and searches of all clients in one."""
+    population, how, rounds = clients_of(trial.recipe), trial.forgetting, trial.recipe.rounds
+    each = population.interactions
+    takes = () if how is None else METHODS[how.method].takes
+    if how is not None and "every" in takes:
+        rounds = count_kept(rounds, find_every(how, trial.recipe.keep_every))
+    if how is not None and "local_steps" in takes:
+        each = count_steps(how, population)
+    return rounds, population.cohort_size * sum(each) / len(each)
