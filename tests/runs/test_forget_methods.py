@@ -160,9 +160,9 @@ def test_looks_come_as_often_as_in_the_run_and_a_fading_rate_fades() -> None:
 
 
 def test_what_is_exact_is_said() -> None:
-    exact = {name for name, method in METHODS.items() if method.is_exact(Forgetting((0,), name))}
+    exact = {name for name, method in METHODS.items() if not method.residues(Forgetting((0,), name))}
     assert exact == {"retrain", "rollback", "fresh"}
-    assert METHODS["eraser"].is_exact(Forgetting((0,), is_calibrated=False))
+    assert not METHODS["eraser"].residues(Forgetting((0,), is_calibrated=False))
 
 
 def never_drawn(run: Setting) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
-from hushrank.engine.setting import Method, Setting
+from hushrank.engine.setting import Method, Setting, without_clients
 from hushrank.federation.cohort import Population, cohort_mask
 from hushrank.keys import hint_names
 from hushrank.types import Array
@@ -34,6 +34,10 @@ class Forgetting:
     is_calibrated: bool = True  # whether updates get the lengths that were kept
     leap: float | None = None  # how many times as long the server's steps are; None: dt
 
+    @property
+    def needs_lengths(self) -> bool:
+        return self.method == "eraser" and self.is_calibrated
+
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
@@ -47,9 +51,13 @@ class ForgetMethod(NamedTuple):
     """One way to forget."""
 
     plan: Callable[[Setting, Forgetting, RunMemory], Setting]
-    is_exact: Callable[[Forgetting], bool]  # whether nothing that the leavers did can be in the result
     takes: tuple[str, ...] = ()  # settings of `Forgetting` that it knows
+    leaves: tuple[str, ...] = ()  # names in `record.RESIDUES`: what of the leavers may be in the result
     subtracts: bool = False  # whether the leavers' sums are taken from the rankers in the end
+
+    def residues(self, forgetting: Forgetting) -> tuple[str, ...]:
+        """What of the leavers may be left; nothing: the method is exact."""
+        return tuple(name for name in self.leaves if name != "lengths" or forgetting.is_calibrated)
 
 
 def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:
@@ -122,8 +130,7 @@ def leave_out(setting: Setting, clients: tuple[int, ...]) -> Setting:
     method = setting.method
     liars_stay = set(range(method.n_malicious)) - set(clients)
     honest: dict[str, Any] = {} if liars_stay else {"attack": None, "misreports": None, "n_malicious": 0}
-    population = replace(method.population, absent=clients)
-    return replace(setting, method=replace(method, population=population, **honest))
+    return replace(setting, method=replace(without_clients(method, clients), **honest))
 
 
 def repeat_some(setting: Setting, forgetting: Forgetting) -> Setting:
@@ -195,7 +202,7 @@ def check_forgetting(forgetting: Forgetting, population: Population, *, keep_eve
         raise ValueError(f"local_steps is {steps}, must be from 1 to {most}, the searches of a client in a round.")
     if every < 1 or (forgetting.leap is not None and not forgetting.leap > 0):
         raise ValueError(f"every is {every} and leap {forgetting.leap}: every must be at least 1, leap above 0.")
-    if forgetting.method == "eraser" and forgetting.is_calibrated:
+    if forgetting.needs_lengths:
         if keep_every is None:
             raise ValueError(_NOTHING_KEPT)
         if every % keep_every:
@@ -232,10 +239,10 @@ _NOTHING_KEPT = (
     "without calibration, or take another method."
 )
 METHODS: dict[str, ForgetMethod] = {
-    "eraser": ForgetMethod(erase, lambda how: not how.is_calibrated, ("local_steps", "every", "is_calibrated")),
-    "retrain": ForgetMethod(retrain, lambda _: True),
-    "continue": ForgetMethod(continue_training, lambda _: False, ("every",)),
-    "subtract": ForgetMethod(sum_up, lambda _: False, subtracts=True),
-    "rollback": ForgetMethod(roll_back, lambda _: True, ("every",)),
-    "fresh": ForgetMethod(start_afresh, lambda _: True, ("local_steps", "every", "leap")),
+    "eraser": ForgetMethod(erase, ("local_steps", "every", "is_calibrated"), leaves=("lengths",)),
+    "retrain": ForgetMethod(retrain),
+    "continue": ForgetMethod(continue_training, ("every",), leaves=("start",)),
+    "subtract": ForgetMethod(sum_up, leaves=("updates",), subtracts=True),
+    "rollback": ForgetMethod(roll_back, ("every",)),
+    "fresh": ForgetMethod(start_afresh, ("local_steps", "every", "leap")),
 }
