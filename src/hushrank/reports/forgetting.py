@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import NamedTuple
 
 from hushrank.files import JsonObject
@@ -26,7 +27,7 @@ _COLUMNS = {"run": "the run", "forgetting": "forgetting", "retrained": "retraini
 class _Grid(NamedTuple):
     """A table, wherever it is shown."""
 
-    name: str
+    name: str  # stands above it
     columns: tuple[str, ...]  # the first holds words, the others numbers
     rows: tuple[tuple[str, ...], ...]
 
@@ -39,15 +40,16 @@ def forgetting_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str
             heading = [paragraph(f"{label}:")] if len(runs) > 1 else []
             tables = [_table(grid) for grid in _grids(run)]
             said = [paragraph(text) for text in forgetting_sentences(run)]
-            parts += [*heading, *said, *tables, definition_list(_facts(run.forgetting))]
+            record = "<h3>Record</h3>" + definition_list(_facts(run.forgetting))
+            parts += [*heading, *said, *tables, record]
     note = paragraph(_NOTE, style="note")
     return section("What was forgotten", *parts, note) if parts else ""
 
 
 def forgetting_blocks(run: RunSummary) -> list[Block]:
     """The same for a terminal."""
-    quality, *others = _grids(run)
-    grids = [(forgetting_sentences(run), quality), *(((), grid) for grid in others)]
+    first, *others = _grids(run)
+    grids = [((*forgetting_sentences(run), "", first.name), first), *(((grid.name,), grid) for grid in others)]
     return [
         Block(
             tuple(sentences), [Column(grid.columns[0]), *(Column(text, True) for text in grid.columns[1:])], grid.rows
@@ -60,9 +62,11 @@ def forgetting_sentences(run: RunSummary) -> tuple[str, ...]:
     """Who, how, what of them may be left, and what it costs those who stay."""
     about = run.forgetting
     clients, how = about["newly"], about["method"]
-    who = f"Client {clients[0]}" if len(clients) == 1 else f"{len(clients):,} clients ({some_of([*map(str, clients)])})"
+    many = f"{len(clients):,} clients ({some_of([*map(str, clients)])}) were"
+    who = f"Client {clients[0]} was" if len(clients) == 1 else many
     staying = run.recipe["n_clients"] - len(about["clients"])
-    first = f"{who} forgotten by {how}; {count_text(staying, 'client')} stay. {about['statement']}"
+    verb = "stays" if staying == 1 else "stay"
+    first = f"{who} forgotten by method {how}; {count_text(staying, 'client')} {verb}. {about['statement']}"
     spent = about["privacy_spent"]
     if spent is None:
         return (first,)
@@ -75,8 +79,8 @@ def forgetting_sentences(run: RunSummary) -> tuple[str, ...]:
 
 
 def _grids(run: RunSummary) -> list[_Grid]:
-    quality = _metric_grid(run, "user, test nDCG@10", _QUALITY)
-    distances = _metric_grid(run, "distance to the retrained ranker", _DISTANCES)
+    quality = _metric_grid(run, "Test nDCG@10", _QUALITY)
+    distances = _metric_grid(run, "Distance to the retrained ranker", _DISTANCES)
     return [quality, *([distances] if len(distances.columns) > 1 else []), _work_grid(run.forgetting["work"])]
 
 
@@ -86,7 +90,7 @@ def _metric_grid(run: RunSummary, name: str, wanted: dict[str, str]) -> _Grid:
         (user, *(format_spread(named[key].mean, named[key].std) if key in named else "" for key in known))
         for user, named in run.metrics.items()
     ]
-    return _Grid(name, (name, *known.values()), tuple(rows))
+    return _Grid(name, ("user", *known.values()), tuple(rows))
 
 
 def _work_grid(work: JsonObject) -> _Grid:
@@ -95,7 +99,7 @@ def _work_grid(work: JsonObject) -> _Grid:
         (name, *(write(work[name][key]) for key in known), _ratio_text(work[name]["ratio"]))
         for name, write in _WORK.items()
     ]
-    return _Grid("work", ("work", *known.values(), "run / forgetting"), tuple(rows))
+    return _Grid("Work", ("what", *known.values(), "run / forgetting"), tuple(rows))
 
 
 def _ratio_text(ratio: float | None) -> str:
@@ -105,7 +109,7 @@ def _ratio_text(ratio: float | None) -> str:
 def _table(grid: _Grid) -> str:
     headings = [TableCell(grid.columns[0]), *(TableCell(text, style="number") for text in grid.columns[1:])]
     rows = [[TableCell(row[0]), *(TableCell(cell, style="number") for cell in row[1:])] for row in grid.rows]
-    return table(headings, rows, label=grid.name)
+    return f"<h3>{escape(grid.name)}</h3>" + table(headings, rows, label=grid.name)
 
 
 def _facts(about: JsonObject) -> list[tuple[str, str]]:

@@ -206,7 +206,7 @@ def prepare_erasing(
     """kept: the run with the lengths; None: they are not there yet, and what is prepared is only to be checked."""
     before = read_rankers(origin.replaced)
     memory = RunMemory(stack_cells(trained.setting, before, what=f"{origin.replaced / RANKERS_FILE}"))
-    notices = [_LENT] if is_lent else []
+    notices = [notice for notice, applies in ((_LENT, is_lent), (_AGAIN, forgetting.method == "subtract")) if applies]
     if forgetting.needs_lengths and forgetting.method in METHODS:
         lengths, found = read_lengths(trained.setting, kept, forgetting.clients)
         memory, notices = replace(memory, lengths=lengths), [*notices, *found]
@@ -232,7 +232,8 @@ def retrain(run: Path, forgetting: Forgetting, options: RunOptions, out: Path) -
     """The rankers of the run without the leavers, trained in a directory of their own."""
     options.say("the run is trained without the leavers, to compare")
     request = ForgetRequest(run, Forgetting(forgetting.clients, "retrain"))
-    return read_rankers(forget_clients(request, replace(options, out=out, resume=True)).directory)
+    silent = replace(options, out=out, resume=True, say=lambda _: None, note=lambda _: None)  # Why: it is said once
+    return read_rankers(forget_clients(request, silent).directory)
 
 
 def conclude(experiment: Erasing, trained: Simulation, out: Path, result: Json) -> Run:
@@ -271,6 +272,12 @@ def digest_cells(cells: Cells) -> str:
     return digest_rankers({name_cell(*cell): params for cell, params in cells.items()})
 
 
+_AGAIN = Notice(
+    "run-repeated",
+    "To know what each client added to the ranker, the whole run is repeated, with everybody.",
+    "A federation would have to keep every client's sum on its server.",
+    kind="note",
+)
 _LENT = Notice(
     "lengths-repeated",
     "Clients of this run had kept no lengths of updates, so the run was repeated to learn them.",

@@ -68,7 +68,7 @@ def count_work(setting: Setting, result: JsonObject) -> Work:
     )
 
 
-def describe_work(run: Work, new: Work, retrained: Work | None) -> Json:
+def describe_work(run: Work, new: Work, retrained: Work | None = None) -> Json:
     """{"searches": {"run", "forgetting", "ratio"}, ...}: how many times as much the run took."""
     found = {}
     for name in Work._fields:
