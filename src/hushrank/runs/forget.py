@@ -20,7 +20,15 @@ from hushrank.recipes.recipe import hash_recipe
 from hushrank.runs.directory import FORGETTING, begin_directory, locked, refuse_existing
 from hushrank.runs.forget_charge import Charge, charge_rounds, check_budget, refuse_bare
 from hushrank.runs.forget_measures import Measured, count_work, describe_work, list_figures
-from hushrank.runs.forget_methods import EVERY, METHODS, Forgetting, RunMemory, leave_out, plan_forgetting
+from hushrank.runs.forget_methods import (
+    EVERY,
+    METHODS,
+    Forgetting,
+    RunMemory,
+    check_forgetting,
+    leave_out,
+    plan_forgetting,
+)
 from hushrank.runs.forgetting import (
     ForgetRequest,
     ForgettingExperiment,
@@ -94,7 +102,7 @@ class Erasing(ForgettingExperiment):
 
     def describe(self) -> Json:
         found = super().describe()
-        about = {**found["forgetting"], "newly": self.newly, "from": str(self.origin.replaced)}
+        about = {**found["forgetting"], "newly": list(self.newly), "from": str(self.origin.replaced)}
         return {**found, "forgetting": about, "guarantee": self.charge.guarantee, "privacy_spent": self.charge.spent}
 
 
@@ -204,10 +212,12 @@ def prepare_erasing(
     trained: Simulation, forgetting: Forgetting, origin: Origin, *, kept: Path | None, is_lent: bool
 ) -> Erasing:
     """kept: the run with the lengths; None: they are not there yet, and what is prepared is only to be checked."""
+    method = trained.setting.method
+    check_forgetting(forgetting, method.population, keep_every=method.keep_every)
     before = read_rankers(origin.replaced)
     memory = RunMemory(stack_cells(trained.setting, before, what=f"{origin.replaced / RANKERS_FILE}"))
     notices = [notice for notice, applies in ((_LENT, is_lent), (_AGAIN, forgetting.method == "subtract")) if applies]
-    if forgetting.needs_lengths and forgetting.method in METHODS:
+    if forgetting.needs_lengths:
         lengths, found = read_lengths(trained.setting, kept, forgetting.clients)
         memory, notices = replace(memory, lengths=lengths), [*notices, *found]
     planned = plan_forgetting(trained.setting, forgetting, memory)
