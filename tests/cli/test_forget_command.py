@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_kill import HEARING, saved_times, wait_for_news
+from killed_processes import HEARING, saved_times, wait_for_news
 
 RUN = ("--data", "tiny", "--set", "n_clients=6", "--set", "rounds=6", "--set", "keep_every=2", "--seed", "7", "-q")
 

@@ -286,6 +286,13 @@ def test_after_a_robust_rule_the_same_rule_is_used(method: str, tmp_path: Path) 
         assert found["recipe"]["aggregation"] == "median" and found["record"]["method"] == method
 
 
+def test_what_was_given_away_cannot_be_forgotten(tmp_path: Path) -> None:
+    shares = {"remedy": "data-sharing", "partition": "labels-1", "n_clients": 3, "keep_every": None, "warm_up": 5}
+    run = train(tmp_path / "run", **shares, clicks="perfect", folds=[1])
+    with pytest.raises(ValueError, match="clients of this run gave data away"):
+        forget(run, tmp_path / "out", clients=(1,), method="retrain")
+
+
 def test_noise_that_all_clients_make_is_made_by_those_who_stay(tmp_path: Path) -> None:
     run = train(tmp_path / "run", privacy="paper", epsilon=4.5, clicks="perfect", folds=[1])
     assert forget(run, tmp_path / "out", method="fresh").result["rounds_lost"] == 0

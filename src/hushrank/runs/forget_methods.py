@@ -65,6 +65,11 @@ def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory)
     check_forgetting(forgetting, setting.method.population, keep_every=setting.method.keep_every)
     if setting.method.batch is not None or not setting.method.exchange.has_personal:
         raise ValueError("only clients that send updates can be forgotten: those of fpdgd, not of pdgd or foltr-es.")
+    if setting.method.remedy.warning is not None:
+        raise ValueError(
+            "clients of this run gave data away (its remedy shares queries), and others learnt from them: no training "
+            "forgets that. Run the experiment again without those who leave."
+        )
     check_took_part(setting, forgetting.clients)
     planned = METHODS[forgetting.method].plan(setting, forgetting, memory)
     check_enough(planned)
