@@ -18,7 +18,7 @@ from hushrank.engine.simulate import CellResult
 from hushrank.files import Json, read_json
 from hushrank.recipes.recipe import hash_recipe
 from hushrank.runs.directory import FORGETTING, begin_directory, locked, refuse_existing
-from hushrank.runs.forget_charge import Charge, charge_rounds, check_budget, refuse_bare
+from hushrank.runs.forget_charge import ForgetCharge, charge_rounds, check_budget, refuse_bare
 from hushrank.runs.forget_measures import Measured, count_work, describe_work, list_figures
 from hushrank.runs.forget_methods import (
     EVERY,
@@ -84,7 +84,7 @@ class Erasing(ForgettingExperiment):
     """An `Experiment`: forgetting, with what is measured about it."""
 
     origin: Origin
-    charge: Charge
+    charge: ForgetCharge
     before: Cells  # rankers that are replaced
     retrained: Cells | None = None  # those of a training without the leavers; None: not asked for
     noticed: tuple[Notice, ...] = ()

@@ -13,7 +13,7 @@ from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe
 
 
-class Charge(NamedTuple):
+class ForgetCharge(NamedTuple):
     """What all published rankers together guarantee."""
 
     guarantee: Json | None  # of the run and of all that forgot in it; None: nothing is promised
@@ -33,7 +33,7 @@ class Charge(NamedTuple):
         return {"run_epsilon": self.alone, "epsilon": self.together, "rounds": list(self.rounds)}
 
 
-def charge_rounds(recipe: Recipe, method: Method, rounds: Sequence[int]) -> Charge:
+def charge_rounds(recipe: Recipe, method: Method, rounds: Sequence[int]) -> ForgetCharge:
     """rounds: of the run, then of each training that forgets. Each published new rankers with noise of its own.
 
     Why rounded up to turns: a client that rests between answers may answer last in one training and first in the next.
@@ -42,10 +42,10 @@ def charge_rounds(recipe: Recipe, method: Method, rounds: Sequence[int]) -> Char
     total = sum(-(-each // turn) * turn for each in rounds)
     both = explain_guarantee(replace(recipe, rounds=total), method)
     alone = explain_guarantee(replace(recipe, rounds=rounds[0]), method)
-    return Charge(both, None if alone is None else alone.get("epsilon"), tuple(rounds))
+    return ForgetCharge(both, None if alone is None else alone.get("epsilon"), tuple(rounds))
 
 
-def check_budget(recipe: Recipe, charge: Charge, extra: float | None) -> None:
+def check_budget(recipe: Recipe, charge: ForgetCharge, extra: float | None) -> None:
     """Refuse to spend more than the run promised, unless that was agreed to."""
     if extra is not None and not 0 <= extra < math.inf:
         raise ValueError(f"extra epsilon is {extra}, must be at least 0.")
@@ -64,7 +64,7 @@ def check_budget(recipe: Recipe, charge: Charge, extra: float | None) -> None:
         )
 
 
-def refuse_bare(method: str, charge: Charge) -> None:
+def refuse_bare(method: str, charge: ForgetCharge) -> None:
     """Why: the difference of two published rankers would be the leavers' updates without any noise."""
     if charge.alone is not None:
         raise ValueError(
