@@ -33,7 +33,11 @@ def test_every_way_to_forget_has_a_line_a_row_and_its_numbers() -> None:
 
 def test_an_area_without_spread_claims_no_interval() -> None:
     page = text_of(roc_figure({"eraser": measure_roc([RatedGroup((1.0,), (0.0,))] * 2)}, name="roc"))
-    assert "1.00 – 1.00 2" in page and "1.00 to 1.00" not in page
+    assert (
+        "1.00 – 1.00" in page
+        and "eraser: 2 leavers, 2 rankers tested, 2 retrained" in page
+        and "1.00 to 1.00" not in page
+    )
 
 
 def test_without_a_test_the_figure_says_what_would_be_there() -> None:

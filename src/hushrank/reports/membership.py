@@ -11,7 +11,7 @@ from hushrank.reports.markup import TableCell, csv_link, disclosure, paragraph, 
 
 _CHANCE = Line("chance", (0.0, 1.0), (0.0, 1.0))
 _TICKS = AxisScale((0.0, 0.25, 0.5, 0.75, 1.0))
-_COLUMNS = ("rankers tested", "area", "interval", "found", "leavers")
+_COLUMNS = ("rankers tested", "area", "interval", "found")
 
 
 def roc_figure(measured: Mapping[str, MeasuredRoc], *, name: str) -> str:
@@ -48,7 +48,8 @@ def _explain(measured: Mapping[str, MeasuredRoc]) -> str:
         for false_alarms, found in zip(each.roc.false_alarms.tolist(), each.roc.found.tolist(), strict=True)
     ]
     counts = [
-        f"{label}: {format_count(found.n_positives)} rankers tested, {format_count(found.n_negatives)} retrained."
+        f"{label}: {format_count(found.n_groups)} leavers, {format_count(found.n_positives)} rankers tested, "
+        f"{format_count(found.n_negatives)} retrained."
         for label, found in measured.items()
     ]
     rows_of_csv = [("rankers", "false_alarms", "found"), *points]
@@ -64,5 +65,4 @@ def _row(label: str, found: MeasuredRoc) -> list[TableCell]:
         TableCell(format_value(found.area, decimals=2), value=found.area, style="number"),
         TableCell(ends, style="number"),
         TableCell(format_value(found.found, decimals=2), value=found.found, style="number"),
-        TableCell(format_count(found.n_groups), value=found.n_groups, style="number"),
     ]
