@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -112,14 +113,20 @@ def unlearnt(place: Path, level: float, *, early: float = 0.3) -> Trials:
     return Trials((*configurations(place).finished, last))
 
 
-def test_unlearning_must_improve_and_come_nearer_and_nearer(tmp_path: Path) -> None:
+def test_unlearning_must_improve_and_end_nearer_than_the_harmed_ranker(tmp_path: Path) -> None:
     good = unlearnt(tmp_path / "good", 0.69)
     assert chapter6.unlearning_improves(good).holds
     found = chapter6.unlearning_approaches(good)
     assert found.holds and "What is left: d perfect U(9H-1M) over 9H-0M -0.0100" in found.why
     assert not chapter6.unlearning_improves(unlearnt(tmp_path / "bad", 0.49)).holds
     assert not chapter6.unlearning_approaches(unlearnt(tmp_path / "beyond", 0.95)).holds  # further from it than 9H-1M
-    assert not chapter6.unlearning_approaches(unlearnt(tmp_path / "away", 0.69, early=0.7)).holds
+
+
+def test_how_near_it_was_early_on_is_told_and_decides_nothing(tmp_path: Path) -> None:
+    nearer, later = (chapter6.unlearning_approaches(unlearnt(tmp_path / f"{x}", 0.69, early=x)) for x in (0.3, 0.7))
+    told = r"Not part of the verdict: .* d perfect after a tenth over the last ([+-])"
+    assert [re.search(told, verdict.why).group(1) for verdict in (nearer, later)] == ["+", "-"]  # type: ignore[union-attr]
+    assert nearer.holds and later.holds and nearer.p == later.p
 
 
 def table(place: Path, level: Callable[[int, int], float]) -> Trials:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,9 +133,9 @@ def subtract_sums(params: Array, sums: Array, clients: tuple[int, ...]) -> Array
 def leave_out(setting: Setting, clients: tuple[int, ...]) -> Setting:
     """The setting without these clients; where all who lie are among them, nobody does."""
     method = setting.method
-    liars_stay = set(range(method.n_malicious)) - set(clients)
-    honest: dict[str, Any] = {} if liars_stay else {"attack": None, "misreports": None, "n_malicious": 0}
-    return replace(setting, method=replace(without_clients(method, clients), **honest))
+    if set(range(method.n_malicious)) <= set(clients):
+        method = replace(method, attack=None, misreports=None, n_malicious=0)
+    return replace(setting, method=without_clients(method, clients))
 
 
 def repeat_some(setting: Setting, forgetting: Forgetting) -> Setting:
