@@ -65,12 +65,13 @@ def test_json_is_one_object_with_record_and_metrics_and_the_record_is_checked(pl
         (("one", "--clients", "99"), "there is no client 99: this run has the clients 0 to 5."),
         (("one", "--clients", "0-5"), "nobody is left to train with"),
         (("one", "--clients", "3", "--method", "eras"), "no way to forget is called 'eras'; did you mean 'eraser'?"),
-        (("one", "--clients", "3", "--method", "fresh", "--no-calibration"), "method fresh takes no is_calibrated"),
+        (("one", "--clients", "3", "--method", "fresh", "--no-calibration"), "method fresh takes no --no-calibration"),
         (("nowhere", "--clients", "3"), "nowhere is not a directory"),
         (("--resume", "--out", "nowhere"), "nothing was being forgotten in nowhere"),
         (("one", "--clients", "3", "--out", "one"), "one exists"),
         (("--verify", "one/result.json"), "one/result.json is no erasure record"),
         (("--verify", "nowhere.json"), "nowhere.json: No such file"),
+        (("one", "--clients", "3", "--key", "ab"), "--key is for --verify"),
     ],
 )
 def test_a_mistake_is_one_line_and_no_directory(words: tuple[str, ...], message: str, place: Path) -> None:

@@ -74,6 +74,8 @@ def forget(
     if verify is not None:
         print_record(check_erasure(verify, key=key), as_json=json_)
         return
+    if key is not None:
+        raise ValueError("--key is for --verify: it names who must have signed a record.")
     load_plugins(plugin or [])
     how = Forgetting((), method, local_steps, every, not no_calibration, leap)
     wishes = ForgetWishes(compare, extra_epsilon)

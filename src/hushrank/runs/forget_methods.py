@@ -201,7 +201,8 @@ def check_forgetting(forgetting: Forgetting, population: Population, *, keep_eve
     takes = METHODS[forgetting.method].takes
     for field in fields(Forgetting):
         if field.name not in ("clients", "method", *takes) and getattr(forgetting, field.name) != field.default:
-            raise ValueError(f"method {forgetting.method} takes no {field.name}: leave it out.")
+            option = "no-calibration" if field.name == "is_calibrated" else field.name.replace("_", "-")
+            raise ValueError(f"method {forgetting.method} takes no --{option}: leave it out.")
     most, steps, every = max(population.interactions), forgetting.local_steps, find_every(forgetting, keep_every)
     if steps is not None and not 1 <= steps <= most:
         raise ValueError(f"local_steps is {steps}, must be from 1 to {most}, the searches of a client in a round.")
