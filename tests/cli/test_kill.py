@@ -6,10 +6,10 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from killed_processes import HEARING, saved_times, wait_for_news
 
 RECIPE = (
     "run",
@@ -23,12 +23,6 @@ RECIPE = (
     "--set",
     "folds=[1, 2]",
 )
-# A shell's background job is born deaf to Ctrl-C, and so would be what it starts.
-HEARING = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.executable, [sys.executable, "-m", "hushrank", *sys.argv[1:]])
-"""
 FILES = ("rankers.safetensors", "metrics.jsonl", "recipe.json")
 
 
@@ -41,16 +35,6 @@ def finish(*words: str, cwd: Path) -> None:
     process = start(*words, cwd=cwd)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
-
-
-def wait_for_news(process: subprocess.Popen[bytes], checkpoints: Path, before: set[int]) -> None:
-    """Until a checkpoint is newer than those seen before, or the process has ended."""
-    while process.poll() is None and saved_times(checkpoints) <= before:
-        time.sleep(0.05)
-
-
-def saved_times(checkpoints: Path) -> set[int]:
-    return {path.stat().st_mtime_ns for path in checkpoints.glob("batch-*.safetensors")}
 
 
 @pytest.mark.slow

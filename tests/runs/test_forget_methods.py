@@ -162,9 +162,9 @@ def test_looks_come_as_often_as_in_the_run_and_a_fading_rate_fades() -> None:
 
 
 def test_what_is_exact_is_said() -> None:
-    exact = {name for name, method in METHODS.items() if method.is_exact(Forgetting((0,), name))}
+    exact = {name for name, method in METHODS.items() if not method.residues(Forgetting((0,), name))}
     assert exact == {"retrain", "rollback", "fresh"}
-    assert METHODS["eraser"].is_exact(Forgetting((0,), is_calibrated=False))
+    assert not METHODS["eraser"].residues(Forgetting((0,), is_calibrated=False))
 
 
 def never_drawn(run: Setting) -> int:
@@ -188,8 +188,8 @@ def test_who_was_never_drawn_cannot_be_forgotten() -> None:
         ({"clients": (1, 1)}, "each once"),
         ({"clients": tuple(range(6))}, "nobody is left to train with"),
         ({"method": "erase"}, "no way to forget is called 'erase'; did you mean 'eraser'"),
-        ({"method": "retrain", "local_steps": 2}, "method retrain takes no local_steps"),
-        ({"method": "fresh", "is_calibrated": False}, "method fresh takes no is_calibrated"),
+        ({"method": "retrain", "local_steps": 2}, "method retrain takes no --local-steps"),
+        ({"method": "fresh", "is_calibrated": False}, "method fresh takes no --no-calibration"),
         ({"local_steps": 0}, "local_steps is 0, must be from 1 to 5"),
         ({"local_steps": 6}, "local_steps is 6, must be from 1 to 5"),
         ({"every": 3}, "every is 3, must be a multiple of keep_every, which is 2"),

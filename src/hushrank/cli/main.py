@@ -20,6 +20,7 @@ from hushrank.cli import (
     doctor,
     evaluate,
     export,
+    forget,
     privacy,
     report,
     reproduce,
@@ -42,6 +43,7 @@ app.command("sweep")(sweep.sweep)
 app.command("reproduce")(reproduce.reproduce)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
+app.command("forget")(forget.forget)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(privacy.app, name="privacy")

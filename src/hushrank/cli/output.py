@@ -14,6 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hushrank.unlearning.record import CheckedRecord
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
@@ -37,6 +39,33 @@ def print_runs(directories: Sequence[Path], *, report: Path, quiet: bool = False
             typer.echo(line, err=True)
         also = f"; compare with others: hushrank report {directories[0]} OTHER" if len(directories) == 1 else ""
         typer.echo(f"Report: {report}{also}", err=True)
+
+
+def print_forgotten(directory: Path, *, quiet: bool = False) -> None:
+    """What was forgotten, then where the record and the report are."""
+    from hushrank.reports.forgetting import forgetting_blocks
+    from hushrank.reports.summary import from_directory
+    from hushrank.reports.terminal import block_table, block_text
+
+    blocks = forgetting_blocks(from_directory(directory))
+    print_table(block_table(blocks), block_text(blocks))
+    if not quiet:
+        record = directory / "record.json"
+        typer.echo(f"Record: {record}; check it with: hushrank forget --verify {record}", err=True)
+        typer.echo(f"Report: {directory / 'report.html'}", err=True)
+
+
+def print_record(found: CheckedRecord, *, as_json: bool) -> None:
+    """What was checked about an erasure record, and what it says."""
+    record = found.record
+    if as_json:
+        print_json({"record": record, "signer": found.signer, "checked": found.sentence})
+        return
+    typer.echo(found.sentence)
+    typer.echo(f"It says: {record['when']}, method {record['method']}, {len(record['clients'])} forgotten.")
+    for client in record["clients"]:
+        typer.echo(f"  {client}")
+    typer.echo(record["statement"])
 
 
 def print_table(table: RenderableType, text: str) -> None:

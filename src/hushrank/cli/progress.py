@@ -68,6 +68,8 @@ class ProgressDisplay:
 
     def report(self, news: News) -> None:
         with self._lock:
+            if news.batch in self._news and news.share < self._news[news.batch].share:  # another training begins
+                self._news, self._first, self._base = {}, {}, None
             self._news[news.batch] = news
             self._first.setdefault(news.batch, (news.searches, news.share))
             share = sum(n.share for n in self._news.values()) / news.n_batches

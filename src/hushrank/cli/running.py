@@ -1,9 +1,11 @@
-"""A recipe carried out before a person's eyes: progress, and a Ctrl-C that loses nothing."""
+"""Work carried out before a person's eyes: progress, and a Ctrl-C that loses nothing."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,14 +22,16 @@ def run_visibly(recipe: Recipe, options: RunOptions, *, quiet: bool, title: str 
     from hushrank.runs.run import run_recipe
 
     options = replace(options, out=options.out or default_directory(recipe))
-    with ProgressDisplay(title or recipe.recipe, quiet=quiet) as display:
+    again = f"hushrank run --resume --out {options.out}"
+    return show_work(partial(run_recipe, recipe), options, quiet=quiet, title=title or recipe.recipe, again=again)
+
+
+def show_work(work: Callable[[RunOptions], Run], options: RunOptions, *, quiet: bool, title: str, again: str) -> Run:
+    """again: the command that continues it."""
+    with ProgressDisplay(title, quiet=quiet) as display:
+        heard = replace(options, tell=display.tell, say=display.say, note=display.note, report=display.report)
         try:
-            return run_recipe(
-                recipe, replace(options, tell=display.tell, say=display.say, note=display.note, report=display.report)
-            )
+            return work(heard)
         except KeyboardInterrupt:
-            print(
-                f"stopped; what was done is saved. Continue with: hushrank run --resume --out {options.out}",
-                file=sys.stderr,
-            )
+            print(f"stopped; what was done is saved. Continue with: {again}", file=sys.stderr)
             raise typer.Exit(130) from None

@@ -37,6 +37,8 @@ def cost_section(runs: Sequence[RunSummary], labels: Sequence[str], *, title: st
 
 def bytes_up(run: RunSummary) -> float | None:
     """Bytes that all clients together sent: rankers x rounds x clients of a round x bytes of an update."""
+    if run.forgetting:
+        return float(run.forgetting["work"]["bytes"]["forgetting"])
     clients = run.recipe.get("cohort") or run.recipe.get("n_clients")
     rounds, size = run.recipe.get("rounds"), run.bytes_per_client_round
     if not isinstance(clients, int) or not isinstance(rounds, int) or size is None:

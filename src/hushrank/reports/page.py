@@ -10,6 +10,7 @@ from hushrank.reports.budgets import find_footing
 from hushrank.reports.cost import cost_section
 from hushrank.reports.curves import PublishedValue
 from hushrank.reports.evidence import evidence_section
+from hushrank.reports.forgetting import forgetting_section
 from hushrank.reports.sections import (
     budget_section,
     curve_section,
@@ -39,6 +40,7 @@ def render_report(runs: Sequence[RunSummary], *, references: Sequence[PublishedV
     sections = (
         budget_section(runs, labels),
         warning_section(runs, labels),
+        forgetting_section(runs, labels),
         result_sections(runs, labels, footing),
         skew_section(runs, labels),
         curve_section(runs, labels, references=references),

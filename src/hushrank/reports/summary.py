@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
@@ -89,6 +89,7 @@ class RunSummary:
     searches_each: tuple[int, ...] | None  # of client c in a round: entry c modulo their number; None: the recipe says
     skews: tuple[RunSkew, ...]  # one for each way in which clients differ
     environment: Mapping[str, str]
+    forgetting: JsonObject = field(default_factory=dict)  # who was forgotten and what that took; empty: nobody
 
 
 def from_directory(path: Path) -> RunSummary:
@@ -116,6 +117,7 @@ def from_directory(path: Path) -> RunSummary:
             searches_each=tuple(result["searches_per_client_round"]) if "searches_per_client_round" in result else None,
             skews=tuple(_read_skew(one) for one in result.get("skew") or ()),
             environment={key: str(value) for key, value in environment.items() if value is not None},
+            forgetting=_read_forgetting(result),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -129,6 +131,10 @@ def _read_result(path: Path) -> Json:
     if not (path / "result.json").is_file():
         if (path / "recipe.json").is_file():
             raise ValueError(f"the run in {path} has not finished. Finish it with: hushrank run --resume --out {path}")
+        if (path / "forgetting.json").is_file():
+            raise ValueError(
+                f"forgetting in {path} has not finished. Finish it with: hushrank forget --resume --out {path}"
+            )
         if (path / "grid.json").is_file():
             raise ValueError(f"{path} is a sweep: its report is {path / 'report.html'}. Name single runs of it here.")
         raise ValueError(f"{path} is not a run: it holds no recipe.json. Name a directory that hushrank run wrote.")
@@ -164,6 +170,14 @@ def _read_metric(found: JsonObject) -> Metric:
 
 def _read_warning(found: JsonObject) -> RunWarning:
     return RunWarning(str(found.get("kind", "warning")), f"{found['sentence']} {found['advice']}")
+
+
+def _read_forgetting(result: JsonObject) -> JsonObject:
+    """Of a result with an erasure record."""
+    if "record" not in result:
+        return {}
+    more = {key: result[key] for key in ("work", "privacy_spent", "record")}
+    return {**result["forgetting"], **more, "statement": result["record"]["statement"]}
 
 
 def _read_skew(found: JsonObject) -> RunSkew:

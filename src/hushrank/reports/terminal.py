@@ -159,19 +159,28 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str
 
 def result_table(runs: Sequence[RunSummary]) -> Group:
     """Tables of run x click model; of runs with unequal budgets these come first."""
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[RenderableType] = []
-    for block in result_blocks(runs):
-        parts += [Text(sentence) for sentence in block.sentences] + [FittedTable(block.columns, block.rows)]
-    return Group(*parts)
+    return block_table(result_blocks(runs))
 
 
 def result_text(runs: Sequence[RunSummary]) -> str:
     """The same as aligned plain text."""
-    blocks = ["\n".join([*block.sentences, plain_table(block.columns, block.rows)]) for block in result_blocks(runs)]
-    return "\n\n".join(blocks)
+    return block_text(result_blocks(runs))
+
+
+def block_table(blocks: Sequence[Block]) -> Group:
+    """Sentences and tables, for a terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for block in blocks:
+        parts += [Text(sentence) for sentence in block.sentences] + [FittedTable(block.columns, block.rows)]
+    return Group(*parts)
+
+
+def block_text(blocks: Sequence[Block]) -> str:
+    """The same as aligned plain text."""
+    return "\n\n".join("\n".join([*block.sentences, plain_table(block.columns, block.rows)]) for block in blocks)
 
 
 def result_blocks(runs: Sequence[RunSummary]) -> list[Block]:

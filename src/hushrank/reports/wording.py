@@ -119,6 +119,7 @@ def _recipe_label(run: RunSummary, runs: Sequence[RunSummary]) -> str:
 
 def _one_run(run: RunSummary) -> str:
     n_clients = run.recipe.get("n_clients")
+    n_clients = n_clients - len(run.forgetting["clients"]) if n_clients and run.forgetting else n_clients
     clients = f" by {format_count(n_clients)} clients" if isinstance(n_clients, int) and n_clients > 1 else ""
     n = n_rankers(run)
     searches = format_count(run.n_interactions / n) if run.n_interactions and n else ""

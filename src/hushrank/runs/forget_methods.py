@@ -15,7 +15,7 @@ import numpy as np
 
 from hushrank.engine.inputs import cell_key
 from hushrank.engine.plan import Cell
-from hushrank.engine.setting import Method, Setting
+from hushrank.engine.setting import Method, Setting, without_clients
 from hushrank.federation.cohort import Population, cohort_mask
 from hushrank.keys import hint_names
 from hushrank.types import Array
@@ -35,6 +35,10 @@ class Forgetting:
     is_calibrated: bool = True  # whether updates get the lengths that were kept
     leap: float | None = None  # how many times as long the server's steps are; None: dt
 
+    @property
+    def needs_lengths(self) -> bool:
+        return self.method == "eraser" and self.is_calibrated
+
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
@@ -48,9 +52,13 @@ class ForgetMethod(NamedTuple):
     """One way to forget."""
 
     plan: Callable[[Setting, Forgetting, RunMemory], Setting]
-    is_exact: Callable[[Forgetting], bool]  # whether nothing that the leavers did can be in the result
     takes: tuple[str, ...] = ()  # settings of `Forgetting` that it knows
+    leaves: tuple[str, ...] = ()  # names in `record.RESIDUES`: what of the leavers may be in the result
     subtracts: bool = False  # whether the leavers' sums are taken from the rankers in the end
+
+    def residues(self, forgetting: Forgetting) -> tuple[str, ...]:
+        """What of the leavers may be left; nothing: the method is exact."""
+        return tuple(name for name in self.leaves if name != "lengths" or forgetting.is_calibrated)
 
 
 def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:
@@ -58,6 +66,11 @@ def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory)
     check_forgetting(forgetting, setting.method.population, keep_every=setting.method.keep_every)
     if setting.method.batch is not None or not setting.method.exchange.has_personal:
         raise ValueError("only clients that send updates can be forgotten: those of fpdgd, not of pdgd or foltr-es.")
+    if setting.method.remedy.warning is not None:
+        raise ValueError(
+            "clients of this run gave data away (its remedy shares queries), and others learnt from them: no training "
+            "forgets that. Run the experiment again without those who leave."
+        )
     check_took_part(setting, forgetting.clients)
     planned = METHODS[forgetting.method].plan(setting, forgetting, memory)
     check_enough(planned)
@@ -130,7 +143,7 @@ def leave_out(setting: Setting, clients: tuple[int, ...]) -> Setting:
     method = setting.method
     if set(range(method.n_malicious)) <= set(clients):
         method = replace(method, attack=None, misreports=None, n_malicious=0)
-    return replace(setting, method=replace(method, population=replace(method.population, absent=clients)))
+    return replace(setting, method=without_clients(method, clients))
 
 
 def repeat_some(setting: Setting, forgetting: Forgetting) -> Setting:
@@ -196,13 +209,14 @@ def check_forgetting(forgetting: Forgetting, population: Population, *, keep_eve
     takes = METHODS[forgetting.method].takes
     for field in fields(Forgetting):
         if field.name not in ("clients", "method", *takes) and getattr(forgetting, field.name) != field.default:
-            raise ValueError(f"method {forgetting.method} takes no {field.name}: leave it out.")
+            option = "no-calibration" if field.name == "is_calibrated" else field.name.replace("_", "-")
+            raise ValueError(f"method {forgetting.method} takes no --{option}: leave it out.")
     most, steps, every = max(population.interactions), forgetting.local_steps, find_every(forgetting, keep_every)
     if steps is not None and not 1 <= steps <= most:
         raise ValueError(f"local_steps is {steps}, must be from 1 to {most}, the searches of a client in a round.")
     if every < 1 or (forgetting.leap is not None and not forgetting.leap > 0):
         raise ValueError(f"every is {every} and leap {forgetting.leap}: every must be at least 1, leap above 0.")
-    if forgetting.method == "eraser" and forgetting.is_calibrated:
+    if forgetting.needs_lengths:
         if keep_every is None:
             raise ValueError(_NOTHING_KEPT)
         if every % keep_every:
@@ -239,10 +253,10 @@ _NOTHING_KEPT = (
     "without calibration, or take another method."
 )
 METHODS: dict[str, ForgetMethod] = {
-    "eraser": ForgetMethod(erase, lambda how: not how.is_calibrated, ("local_steps", "every", "is_calibrated")),
-    "retrain": ForgetMethod(retrain, lambda _: True),
-    "continue": ForgetMethod(continue_training, lambda _: False, ("every",)),
-    "subtract": ForgetMethod(sum_up, lambda _: False, subtracts=True),
-    "rollback": ForgetMethod(roll_back, lambda _: True, ("every",)),
-    "fresh": ForgetMethod(start_afresh, lambda _: True, ("local_steps", "every", "leap")),
+    "eraser": ForgetMethod(erase, ("local_steps", "every", "is_calibrated"), leaves=("lengths",)),
+    "retrain": ForgetMethod(retrain),
+    "continue": ForgetMethod(continue_training, ("every",), leaves=("start",)),
+    "subtract": ForgetMethod(sum_up, leaves=("updates",), subtracts=True),
+    "rollback": ForgetMethod(roll_back, ("every",)),
+    "fresh": ForgetMethod(start_afresh, ("local_steps", "every", "leap")),
 }

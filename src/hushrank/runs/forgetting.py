@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +23,13 @@ from hushrank.engine.simulate import CellResult, Options
 from hushrank.files import Json, JsonObject, read_json, write_json
 from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe, as_json
-from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import FORGETTING, FORMAT, begin_directory, locked, read_recipe_file, refuse_existing
 from hushrank.runs.forget_methods import METHODS, Forgetting, RunMemory, plan_forgetting, subtract_sums
-from hushrank.runs.result import KEPT_FILE, read_kept, read_rankers
-from hushrank.runs.run import START, Run, RunOptions, engine_options, finish_run
+from hushrank.runs.kept import Cells, stack_cells
+from hushrank.runs.rankers import read_result
+from hushrank.runs.result import KEPT_FILE, RANKERS_FILE, read_kept, read_rankers
+from hushrank.runs.run import START, Run, RunOptions, close_run, engine_options, train_run
 from hushrank.runs.simulation import Simulation, prepare_simulation
-from hushrank.types import Array
 
 
 class ForgetRequest(NamedTuple):
@@ -45,6 +45,7 @@ class ForgettingExperiment(Simulation):
 
     forgetting: Forgetting
     memory: str  # digest of what the run has left
+    trained: Cells  # the run's rankers
 
     @property
     def identity(self) -> str:
@@ -53,6 +54,7 @@ class ForgettingExperiment(Simulation):
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         results, device = super().carry_out(options)
         if METHODS[self.forgetting.method].subtracts:
+            check_same({(r.user, r.fold, r.repeat): r.params for r in results}, self.trained)
             results = [subtract_from(self.setting, result, self.forgetting.clients) for result in results]
         return results, device
 
@@ -64,7 +66,7 @@ class ForgettingExperiment(Simulation):
             "recipe": describe_recipe(self.recipe, self.setting, self.forgetting),
             "guarantee": explain_guarantee(both, self.setting.method),
             "forgetting": write_forgetting(self.forgetting),
-            "is_exact": METHODS[self.forgetting.method].is_exact(self.forgetting),
+            "is_exact": not METHODS[self.forgetting.method].residues(self.forgetting),
         }
 
 
@@ -85,7 +87,7 @@ def write_request(request: ForgetRequest) -> Json:
 
 
 def read_request(values: JsonObject) -> ForgetRequest:
-    chosen = {key: value for key, value in values.items() if key != "run"}
+    chosen = {key: value for key, value in values.items() if key in {field.name for field in fields(Forgetting)}}
     return ForgetRequest(Path(values["run"]), Forgetting(**{**chosen, "clients": tuple(values["clients"])}))
 
 
@@ -99,42 +101,59 @@ def forget_clients(request: ForgetRequest, options: RunOptions) -> Run:
     begin_directory(options.out)
     with locked(options.out):
         note_request(options.out, request)
-        return finish_run(experiment, placed, options.out, options)
+        return close_run(options.out, train_run(experiment, placed, options.out, options))
 
 
 def prepare_forgetting(request: ForgetRequest, tell: Callable[[str], None]) -> ForgettingExperiment:
     run, forgetting = request
-    from_directory(run)  # refuses what is not a finished run
+    trained = read_trained(run, tell)
+    planned = plan_forgetting(trained.setting, forgetting, read_memory(run, trained.setting))
+    digest = digest_file(run / RANKERS_FILE)[:8]
+    return ForgettingExperiment(trained.recipe, planned, forgetting, digest, read_rankers(run))
+
+
+def read_trained(run: Path, tell: Callable[[str], None]) -> Simulation:
+    """A finished run of clients that send updates, with the data that it was trained with."""
+    result = read_result(run)  # refuses what is not a finished run
     recipe = read_recipe_file(run)
     if recipe is None:
         raise ValueError(f"{run} is itself a run that forgets: to forget more clients, name them all in the first run.")
+    if recipe.is_central or recipe.is_offline or recipe.is_evolution:
+        raise ValueError(
+            f"{run} is a run of {recipe.recipe}: only clients that send updates can be forgotten, those of fpdgd."
+        )
     start = run / START
     trained = prepare_simulation(recipe, tell, start if start.exists() else None)
-    planned = plan_forgetting(trained.setting, forgetting, read_memory(run, trained.setting))
-    return ForgettingExperiment(trained.recipe, planned, forgetting, digest_file(run / "rankers.safetensors")[:8])
+    if trained.setting.dataset.fingerprint != result["data"]["fingerprint"]:
+        raise ValueError(
+            f"the data of {run} ({recipe.data}) have changed since it was trained: nothing that is learnt from them "
+            "now can replace its rankers. Restore them, or run the experiment again."
+        )
+    return trained
 
 
 def read_memory(run: Path, setting: Setting) -> RunMemory:
     """What the trainings of a finished run have left."""
-    lengths = stack_cells(setting, read_kept(run)) if (run / KEPT_FILE).is_file() else None
-    return RunMemory(stack_cells(setting, read_rankers(run)), lengths)
+    lengths = stack_cells(setting, read_kept(run), what=str(run / KEPT_FILE)) if (run / KEPT_FILE).is_file() else None
+    return RunMemory(stack_cells(setting, read_rankers(run), what=str(run / RANKERS_FILE)), lengths)
 
 
-def stack_cells(setting: Setting, arrays: dict[tuple[str, int, int], Array]) -> Array:
-    """[n_users, n_folds, repeats, ...] of what is there by user, fold and repeat."""
-    folds = [fold.number for fold in setting.dataset.folds]
-    users = [user for user, _ in setting.users]
-    return np.array(
-        [[[arrays[user, fold, n] for n in range(setting.repeats)] for fold in folds] for user in users], np.float32
-    )
+def check_same(found: Cells, wanted: Cells) -> None:
+    """Refuse a run that was to be repeated, and became another one."""
+    if any(found[cell].tobytes() != wanted[cell].tobytes() for cell in wanted):
+        raise ValueError(
+            "the run was repeated and gave other rankers: it was made on another device, or by another engine or "
+            "version. Choose those with --device and --engine, or take a method that repeats nothing, such as fresh."
+        )
 
 
-def note_request(out: Path, request: ForgetRequest) -> None:
-    """What is forgotten in this directory; one that was begun otherwise is refused."""
+def note_request(out: Path, request: ForgetRequest, wishes: JsonObject | None = None) -> None:
+    """What is forgotten in this directory; one that was begun otherwise is refused. wishes: what may change later."""
     said, path = {"format": FORMAT, **write_request(request)}, out / FORGETTING
-    if path.exists() and {**read_json(path), "run": said["run"]} != said:  # Why not the place: a run may be moved
+    known = read_json(path) if path.exists() else said
+    if any(known.get(key) != said[key] for key in said if key != "run"):  # Why not the place: a run may be moved
         raise ValueError(f"{out} forgets others, or in another way. Resume as it began, or choose another --out.")
-    write_json(path, said)
+    write_json(path, {**said, **(wishes or {})})
 
 
 def hash_forgetting(forgetting: Forgetting) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from hushrank.engine.checkpoint import LOOK
@@ -20,6 +21,7 @@ from hushrank.runs.directory import FORMAT
 from hushrank.runs.experiment import Experiment
 from hushrank.types import Array, Notice
 
+RANKERS_FILE = "rankers.safetensors"  # in a run's directory
 KEPT_FILE = "kept.safetensors"  # in a run's directory: what its clients keep, which no device would send
 LENGTHS_KEPT = LENGTHS.removeprefix(f"{PERSONAL}/")  # in `CellResult.kept`
 _NAMES = {ONLINE: "online/nDCG@10"}  # of what rounds show, where a curve is called otherwise
@@ -105,7 +107,7 @@ def write_rankers(path: Path, results: list[CellResult]) -> None:
 
 def read_rankers(run: Path) -> dict[tuple[str, int, int], Array]:
     """{(user, fold, repeat): parameters} of a finished run."""
-    path = run / "rankers.safetensors"
+    path = run / RANKERS_FILE
     if not path.is_file():
         raise ValueError(f"{run} holds no rankers: name the directory of a finished run.")
     return _read_cells(path)
@@ -126,11 +128,12 @@ def read_kept(run: Path) -> dict[tuple[str, int, int], Array]:
 
 
 def _read_cells(path: Path) -> dict[tuple[str, int, int], Array]:
-    found = {}
-    for name, array in load_file(path).items():
-        user, fold, repeat = name.rsplit("/", 2)
-        found[user, int(fold), int(repeat)] = array
-    return found
+    try:
+        arrays = load_file(path)
+        names = {name: name.rsplit("/", 2) for name in arrays}
+        return {(user, int(fold), int(repeat)): arrays[name] for name, (user, fold, repeat) in names.items()}
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}). Run the experiment again with --out.") from error
 
 
 def name_cell(user: str, fold: int, repeat: int) -> str:

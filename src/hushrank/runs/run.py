@@ -17,7 +17,15 @@ from hushrank.runs.directory import Spent, default_directory, locked, make_direc
 from hushrank.runs.environment import describe_environment
 from hushrank.runs.experiment import Experiment, RunPlacement
 from hushrank.runs.families import FAMILIES
-from hushrank.runs.result import KEPT_FILE, LENGTHS_KEPT, summarise, write_curves, write_kept, write_rankers
+from hushrank.runs.result import (
+    KEPT_FILE,
+    LENGTHS_KEPT,
+    RANKERS_FILE,
+    summarise,
+    write_curves,
+    write_kept,
+    write_rankers,
+)
 from hushrank.types import Notice
 
 START = "start.safetensors"  # in a run's directory: the ranker given with --from
@@ -64,11 +72,11 @@ def run_recipe(recipe: Recipe, options: RunOptions | None = None) -> Run:
     with locked(out):
         if start is not None and not (out / START).exists():
             write_bytes(out / START, start.read_bytes())  # Why: a run that is resumed begins with the same ranker
-        return finish_run(experiment, placed, out, options)
+        return close_run(out, train_run(experiment, placed, out, options))
 
 
-def finish_run(experiment: Experiment, placed: RunPlacement, out: Path, options: RunOptions) -> Run:
-    """From its last checkpoint to the result and the report, in a directory that is there and locked."""
+def train_run(experiment: Experiment, placed: RunPlacement, out: Path, options: RunOptions) -> Json:
+    """From its last checkpoint to curves, rankers and the result, in a directory that is there and locked."""
     spent = Spent(out, clock=time.monotonic, processor=time.process_time)
     if not (out / "environment.json").exists():
         write_json(out / "environment.json", describe_placement(placed, options))
@@ -79,10 +87,14 @@ def finish_run(experiment: Experiment, placed: RunPlacement, out: Path, options:
     results, device = carry_out(experiment, out, options, spent)
     notices += hear(experiment.review(results), options)
     write_curves(out / "metrics.jsonl", results)
-    write_rankers(out / "rankers.safetensors", results)
+    write_rankers(out / RANKERS_FILE, results)
     if all(LENGTHS_KEPT in result.kept for result in results):
         write_kept(out / KEPT_FILE, results)
-    result = summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
+    return summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
+
+
+def close_run(out: Path, result: Json) -> Run:
+    """With the result the run has finished."""
     write_json(out / "result.json", result)
     write_report([from_directory(out)], out / "report.html")
     return Run(out, result)

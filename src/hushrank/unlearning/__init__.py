@@ -1,1 +1,1 @@
-"""Forgetting a client: what is kept for it, how a training is repeated without it, and a signed record of it."""
+"""Forgetting a client: what is kept for it, how training is repeated without it, and a signed record of that."""

@@ -1,0 +1,73 @@
+"""What forgetting spends of the privacy of those who stay: the run and the trainings that forget, composed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hushrank.engine.setting import Method
+from hushrank.files import Json
+from hushrank.recipes.guarantee import explain_guarantee
+from hushrank.recipes.recipe import Recipe
+
+
+class ForgetCharge(NamedTuple):
+    """What all published rankers together guarantee."""
+
+    guarantee: Json | None  # of the run and of all that forgot in it; None: nothing is promised
+    alone: float | None  # epsilon of the run; None: there is none
+    rounds: tuple[int, ...]  # of the run, then of each training that forgot, this one last
+
+    @property
+    def together(self) -> float | None:
+        """epsilon of all of them"""
+        return None if self.guarantee is None else self.guarantee.get("epsilon")
+
+    @property
+    def spent(self) -> Json | None:
+        """For the result; None: nothing is promised."""
+        if self.together is None:
+            return None
+        return {"run_epsilon": self.alone, "epsilon": self.together, "rounds": list(self.rounds)}
+
+
+def charge_rounds(recipe: Recipe, method: Method, rounds: Sequence[int]) -> ForgetCharge:
+    """rounds: of the run, then of each training that forgets. Each published new rankers with noise of its own.
+
+    Why rounded up to turns: a client that rests between answers may answer last in one training and first in the next.
+    """
+    turn = method.population.separation
+    total = sum(-(-each // turn) * turn for each in rounds)
+    both = explain_guarantee(replace(recipe, rounds=total), method)
+    alone = explain_guarantee(replace(recipe, rounds=rounds[0]), method)
+    return ForgetCharge(both, None if alone is None else alone.get("epsilon"), tuple(rounds))
+
+
+def check_budget(recipe: Recipe, charge: ForgetCharge, extra: float | None) -> None:
+    """Refuse to spend more than the run promised, unless that was agreed to."""
+    if extra is not None and not 0 <= extra < math.inf:
+        raise ValueError(f"extra epsilon is {extra}, must be at least 0.")
+    if charge.together is None:
+        if extra is not None:
+            raise ValueError(f"privacy={recipe.privacy} promises no epsilon for all rounds: leave --extra-epsilon out.")
+        return
+    if recipe.epsilon is None:
+        return  # Why: the run was given its noise, and promised what came out of it
+    needed = charge.together - recipe.epsilon
+    if needed > (extra or 0.0):
+        enough = math.ceil(needed * 1000) / 1000
+        raise ValueError(
+            f"the run promised epsilon {recipe.epsilon:g}. Forgetting trains again with those who stay; together that "
+            f"is epsilon {charge.together:.4g} for each of them. To agree, add --extra-epsilon {enough:g}."
+        )
+
+
+def refuse_bare(method: str, charge: ForgetCharge) -> None:
+    """Why: the difference of two published rankers would be the leavers' updates without any noise."""
+    if charge.alone is not None:
+        raise ValueError(
+            f"method {method} is not for privacy=sound: whoever compares the old ranker with the new one would see "
+            "what the leavers added, without noise. Take eraser, fresh or retrain."
+        )
