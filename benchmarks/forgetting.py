@@ -66,6 +66,9 @@ def run_case(data: str, name: str, changes: Json) -> Json:
     for method in METHODS:
         if method == "retrain":
             continue
+        if METHODS[method].subtracts and setting.method.protection.has_noise:
+            found[method] = {"refused": "the difference of two rankers would be the leavers' updates without noise"}
+            continue
         try:
             how = Forgetting(leavers, method, leap=choose_leap(setting, leavers, memory) if method == "fresh" else None)
             planned = plan_forgetting(setting, how, memory)
