@@ -2,9 +2,8 @@
 
     python -m benchmarks.forgetting --data DIR/MQ2008 --json docs/benchmarks/forgetting.json [--cases CASE ...]
 
-Of every case a run is trained once, and some of its clients are forgotten in every way. `fresh` has long steps of the
-server; how long they are is chosen on validation queries from LEAPS, in numbers of rounds that they stand for, for all
-users together. Quality is nDCG@10 of the last ranker on test queries, of every training. Distances are to `retrain`:
+Of every case a run is trained once, and some of its clients are forgotten in every way, with the settings that
+`hushrank forget` has by default. Quality is nDCG@10 of the last ranker on test queries, of every training. Distances are to `retrain`:
 of parameters, in lengths of its own, and of rankings, by rank-biased overlap and Kendall's tau. Work is that of the
 clients who stay, and processor seconds. Writes JSON after every case; killed, it continues.
 """
@@ -32,7 +31,6 @@ from hushrank.runs.forget_methods import METHODS, Forgetting, RunMemory, plan_fo
 from hushrank.runs.simulation import count_bytes
 
 USERS = ("perfect", "navigational", "informational")
-LEAPS = (1.0, 3.0, 10.0, 30.0)
 _TEN: Json = {"n_clients": 10, "interactions": 5, "rounds": 10_000, "keep_every": 10}
 _MANY: Json = {"n_clients": 1000, "interactions": 4, "rounds": 200, "keep_every": 10}
 _LEAVER: Json = {"attack": "opposite-model", "n_malicious": 1}
@@ -70,13 +68,13 @@ def run_case(data: str, name: str, changes: Json) -> Json:
             found[method] = {"refused": "the difference of two rankers would be the leavers' updates without noise"}
             continue
         try:
-            how = Forgetting(leavers, method, leap=choose_leap(setting, leavers, memory) if method == "fresh" else None)
+            how = Forgetting(leavers, method)
             planned = plan_forgetting(setting, how, memory)
             results, seconds = forget(setting, how, memory)
         except ValueError as refusal:
             found[method] = {"refused": str(refusal)}
             continue
-        found[method] = {**describe(setting, planned, results, retrained, seconds), "leap": how.leap}
+        found[method] = {**describe(setting, planned, results, retrained, seconds)}
         print(name, method, {user: round(float(np.mean(v)), 4) for user, v in found[method]["test"].items()})
     shown = {key: value for key, value in keys.items() if key != "data"}
     return {"keys": {**shown, **changes}, "n_leavers": len(leavers), "ways": found}
@@ -101,15 +99,6 @@ def forget(setting: Setting, how: Forgetting, memory: RunMemory) -> tuple[list[C
     if METHODS[how.method].subtracts:
         results = [replace(r, params=subtract_sums(r.params, r.kept["sums"], how.clients)) for r in results]
     return results, seconds
-
-
-def choose_leap(setting: Setting, leavers: tuple[int, ...], memory: RunMemory) -> float:
-    """The best on validation queries, over all trainings."""
-    quality = {}
-    for leap in LEAPS:
-        results, _ = forget(setting, Forgetting(leavers, "fresh", leap=leap), memory)
-        quality[leap] = float(np.mean([result.vali[-1] for result in results]))
-    return max(quality, key=lambda leap: quality[leap])
 
 
 def describe(

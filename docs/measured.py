@@ -15,6 +15,7 @@ import measured_audit
 import measured_chapter4
 import measured_chapter5
 import measured_differ
+import measured_forget
 import measured_leaks
 import measured_live
 import measured_noise
@@ -258,4 +259,5 @@ TABLES: Tables = {
     **measured_rules.TABLES,
     **measured_chapter4.TABLES,
     **measured_chapter5.TABLES,
+    **measured_forget.TABLES,
 }

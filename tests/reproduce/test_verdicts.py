@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -162,16 +162,19 @@ def test_two_sides_of_other_trainings_are_not_compared() -> None:
             Pair("users", ours, theirs).aligned()
 
 
-def test_most_are_better_by_a_sign_test_over_pairs() -> None:
-    """Of five, all five by chance once in 32; of six, at least five 7 times in 64, above .05."""
+def test_most_are_better_where_trainings_agree() -> None:
+    """Pairs share trainings: five pairs of one lucky training are no evidence, five trainings that agree are."""
 
-    def pairs(*gains: float) -> list[Pair]:
-        return [Pair(f"{i}", {(1, 0): gain, (1, 1): 0.0}, {(1, 0): 0.0, (1, 1): 0.0}) for i, gain in enumerate(gains)]
+    def pairs(n: int, gain: Callable[[int, int], float]) -> list[Pair]:
+        cells = [(1, repeat) for repeat in range(5)]
+        return [Pair(f"{i}", {cell: gain(i, cell[1]) for cell in cells}, dict.fromkeys(cells, 0.0)) for i in range(n)]
 
-    every = most_better(pairs(*[0.1] * 5))
-    assert every.holds and every.p == 1 / 32 and "higher in 5 of 5: 0 +0.0500;" in every.why
-    some = most_better(pairs(*[0.1] * 5, -0.001))
-    assert not some.holds and some.p == 7 / 64
-    assert not most_better(pairs(*[0.0] * 5)).holds
+    every = most_better(pairs(5, lambda i, repeat: -0.01 if i == repeat else 0.1))
+    assert every.holds and "Higher in 5 of 5; of a training in 80%: 0 +0.0780;" in every.why
+    lucky = most_better(pairs(20, lambda _, repeat: 1.0 if repeat == 0 else -0.01))
+    assert "Higher in 20 of 20" in lucky.why and not lucky.holds and lucky.p is not None and lucky.p > 0.5
+    half = most_better(pairs(6, lambda i, repeat: 0.1 if (i + repeat) % 2 else -0.1))
+    assert not half.holds
+    assert not most_better(pairs(5, lambda *_: 0.0)).holds
     with pytest.raises(NotJudged):
         most_better([])

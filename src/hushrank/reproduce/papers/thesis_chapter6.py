@@ -107,9 +107,9 @@ def unlearning_improves(outcome: Trials) -> Verdict:
 
 
 def unlearning_approaches(outcome: Trials) -> Verdict:
-    """In the end nearer to 9H-0M than 9H-1M is. What is told beside it is not part of the verdict: how near it came,
-    and whether that is nearer than after a tenth of the searches."""
-    found = all_better(gaps_over_last(outcome, name="9H-1M over the last", early=False))
+    """In the end less than half as far from 9H-0M as 9H-1M is. What is told beside it is not part of the verdict: how
+    near it came, and whether that is nearer than after a tenth of the searches."""
+    found = all_better(gaps_over_last(outcome, name="half of 9H-1M's over the last", early=False))
     early = all_better(gaps_over_last(outcome, name="after a tenth over the last", early=True))
     left = [f"{pair.name} {gain([pair]):+.4f}" for pair in compare(outcome, UNLEARNT, RETRAINED)]
     told = f"What is left: {'; '.join(left)}. Not part of the verdict: {early.why}"
@@ -117,13 +117,17 @@ def unlearning_approaches(outcome: Trials) -> Verdict:
 
 
 def gaps_over_last(outcome: Trials, *, name: str, early: bool) -> list[Pair]:
-    """How far from 9H-0M 9H-1M is, or what is unlearnt early on, beside how far that is in the end."""
+    """Half of how far from 9H-0M 9H-1M is, or how far what is unlearnt is early on, beside how far that is in the
+    end."""
 
     def pair(data: str, user: str) -> list[Pair]:
         goal, trial = values_of(outcome, data, user, RETRAINED), outcome.find(data=data, **UNLEARNT)
         tenth = int(_EARLY * trial.n_interactions)
-        before = trial.values_after(user, tenth) if early else values_of(outcome, data, user, HARMFUL)
-        return [Pair(f"{data} {user} {name}", *(find_gaps(values, goal) for values in (before, trial.values(user))))]
+        last = find_gaps(trial.values(user), goal)
+        if early:
+            return [Pair(f"{data} {user} {name}", find_gaps(trial.values_after(user, tenth), goal), last)]
+        harmed = find_gaps(values_of(outcome, data, user, HARMFUL), goal)
+        return [Pair(f"{data} {user} {name}", {training: gap / 2 for training, gap in harmed.items()}, last)]
 
     return for_every_user(outcome, pair)
 
