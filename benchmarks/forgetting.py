@@ -3,9 +3,9 @@
     python -m benchmarks.forgetting --data DIR/MQ2008 --json docs/benchmarks/forgetting.json [--cases CASE ...]
 
 Of every case a run is trained once, and some of its clients are forgotten in every way, with the settings that
-`hushrank forget` has by default. Quality is nDCG@10 of the last ranker on test queries, of every training. Distances are to `retrain`:
-of parameters, in lengths of its own, and of rankings, by rank-biased overlap and Kendall's tau. Work is that of the
-clients who stay, and processor seconds. Writes JSON after every case; killed, it continues.
+`hushrank forget` has by default. Quality is nDCG@10 of the last ranker on test queries, of every training. Distances
+are to `retrain`: of parameters, in lengths of its own, and of rankings, by rank-biased overlap and Kendall's tau. Work
+is that of the clients who stay, and processor seconds. Writes JSON after every case; killed, it continues.
 """
 
 from __future__ import annotations
