@@ -15,7 +15,7 @@ import numpy as np
 from hushrank.metrics.ndcg import ndcg
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_below, draw_uniform, stream
-from hushrank.types import Array, Client, DenseUpdate
+from hushrank.types import Array, Client, DenseUpdate, QuerySet
 
 if TYPE_CHECKING:
     from hushrank.federation.round import Federation
@@ -73,6 +73,11 @@ def learn(
     return DenseUpdate(local - params, client.n_interactions), quality
 
 
+def pick_query(queries: QuerySet, client: Client, *, key: Array, round: int, interaction: int) -> int:
+    """What a simulated person searches for."""
+    return int(draw_below(stream(key, Purpose.QUERY, round, client.id, interaction), queries.n_queries, 1)[0])
+
+
 def _search(federation: Federation, client: Client, *, key: Array, round: int, interaction: int) -> Lesson:
     """One search of a simulated person: query, list, clicks, and what they say."""
 
@@ -81,7 +86,7 @@ def _search(federation: Federation, client: Client, *, key: Array, round: int, i
 
     def lesson(local: Array) -> tuple[Array, float]:
         queries, user = federation.queries_of(client), federation.user_of(client)
-        rows = queries.rows(int(draw_below(draw(Purpose.QUERY), queries.n_queries, 1)[0]))
+        rows = queries.rows(pick_query(queries, client, key=key, round=round, interaction=interaction))
         features, grades = queries.features[rows], queries.grades[rows]
 
         scores = federation.ranker.score(local, features)

@@ -1,1 +1,1 @@
-"""What an observer of uploads can find out about a client."""
+"""What an observer of uploads, or of rankers, can find out about a client."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.files import Json
+from hushrank.metrics.roc import area_under_roc
 from hushrank.types import Array
 
 _FALSE_ALARMS = 0.05  # share of outsiders that the observer takes for members
@@ -54,7 +55,4 @@ def find_distances(documents: Array, others: Array) -> Array:
 
 def compare_distances(near: Array, far: Array) -> float:
     """The chance that a member is nearer than an outsider, ties counted half."""
-    ordered = np.sort(far)
-    nearer = len(far) - np.searchsorted(ordered, near, side="right")
-    ties = np.searchsorted(ordered, near, side="right") - np.searchsorted(ordered, near, side="left")
-    return float(np.mean(nearer + ties / 2) / len(far))
+    return area_under_roc(-near, -far)

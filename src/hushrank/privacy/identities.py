@@ -1,4 +1,4 @@
-"""Who is who in a secure sum: Ed25519 identities that last, and signatures that name their purpose.
+"""Who is who: Ed25519 identities that last, and signatures that name their protocol and purpose.
 
 A client learns the others' identity keys when it is enrolled, from whoever enrols clients. Who enrols can invent
 clients: an invented one has a key like any other, and counts among those who collude with the server.
@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 SIGNATURE_BYTES = 64
-PROTOCOL = b"hushrank secure sum 3|"  # begins all that is signed, derived or committed to: versions do not mix
+PROTOCOL = b"hushrank secure sum 3|"  # begins all that a sum signs, derives or commits to: versions do not mix
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,23 @@ def identity_key(secret: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
 
 
-def sign(secret: bytes, purpose: str, message: bytes) -> bytes:
-    """64 bytes that only this identity can make, for this purpose and message."""
-    return Ed25519PrivateKey.from_private_bytes(secret).sign(_name(purpose, message))
+def sign(secret: bytes, purpose: str, message: bytes, *, protocol: bytes = PROTOCOL) -> bytes:
+    """64 bytes that only this identity can make, for this protocol, purpose and message."""
+    return Ed25519PrivateKey.from_private_bytes(secret).sign(_name(protocol, purpose, message))
 
 
-def is_signed(public: bytes | None, purpose: str, message: bytes, signature: bytes) -> bool:
+def is_signed(
+    public: bytes | None, purpose: str, message: bytes, signature: bytes, *, protocol: bytes = PROTOCOL
+) -> bool:
     """Whether the owner of the public key signed this; never for None, somebody unknown."""
     if public is None:
         return False
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, _name(purpose, message))
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, _name(protocol, purpose, message))
     except (InvalidSignature, ValueError):  # a key that is none is a ValueError
         return False
     return True
 
 
-def _name(purpose: str, message: bytes) -> bytes:
-    return PROTOCOL + purpose.encode() + b"|" + message
+def _name(protocol: bytes, purpose: str, message: bytes) -> bytes:
+    return protocol + purpose.encode() + b"|" + message

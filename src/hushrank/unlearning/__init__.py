@@ -1,1 +1,1 @@
-"""What clients keep so that one of them can be forgotten, and how a training is repeated without it."""
+"""Forgetting a client: what is kept for it, and a signed record that it was done."""
