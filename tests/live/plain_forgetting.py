@@ -50,14 +50,18 @@ def replay_plainly(
                 continue
             delta = learn(agreement, params, lists) - params
             if calibrates:
-                earlier = [known for known in lengths if known <= round]
-                delta = delta * (lengths[max(earlier)] / np.linalg.norm(delta))
-            longest = agreement.update_norm or np.inf
-            delta = delta * min(1.0, longest / np.linalg.norm(delta))
+                delta = rescale(delta, lengths[max(known for known in lengths if known <= round)])
+            delta = rescale(delta, min(float(np.linalg.norm(delta)), agreement.update_norm or np.inf))
             total, weight = total + len(lists) * delta.astype(np.float64), weight + len(lists)
         if weight:
             params = (params + leap * agreement.server_rate * total / weight).astype(np.float32)
     return params
+
+
+def rescale(delta: Array, length: float) -> Array:
+    """[n_params] as long as this; zeros stay zeros."""
+    own = float(np.linalg.norm(delta))
+    return delta if own == 0 else delta * (length / own)
 
 
 def learn(agreement: Agreement, params: Array, lists: list[Impression]) -> Array:

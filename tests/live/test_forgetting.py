@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import sqlite3
 import subprocess
@@ -15,9 +16,21 @@ from typing import Any
 import numpy as np
 import pytest
 from asking_people import Person
-from live_processes import Server, create_federation, find_port, finish, run, serving, start_person, start_server
+from live_processes import (
+    HUSHRANK,
+    Server,
+    create_federation,
+    find_port,
+    finish,
+    run,
+    serving,
+    start_person,
+    start_server,
+)
 from plain_forgetting import assert_same, replay_plainly
+from seeds import pick_seed
 
+from hushrank.live.device.account import LEDGER
 from hushrank.live.device.impressions import PERSONAL
 from hushrank.live.device.service import RECORD
 from hushrank.live.device.store import STORE
@@ -27,6 +40,7 @@ from hushrank.live.server.status import read_clients, read_status
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import parse_agreement
 from hushrank.live.wire.credentials import hash_secret, name_client
+from hushrank.privacy.ledger import read_ledger
 from hushrank.rankers.named import unpack_ranker
 from hushrank.types import Array
 from hushrank.unlearning.record import verify_record
@@ -210,3 +224,57 @@ def test_without_kept_lengths_a_fresh_start_takes_longer_steps(tmp_path: Path) -
     assert record["method"] == "fresh" and record["verification"]["steps"] == 3  # rounds 1, 4 and 7
     homes = stayed(tmp_path, {0}, n_clients=4)
     assert_same(new, replay_plainly(tmp_path / "f", homes, every=3, searches=4, calibrates=False, leap=3.0))
+
+
+def test_where_clients_pay_for_answers_they_pay_for_those_that_forget(tmp_path: Path) -> None:
+    """Six rounds are agreed: four learn, two forget, and every ledger is for six."""
+    sound = {"privacy": "sound", "epsilon": 8, "n_clients": 4, "rounds": 6, "keep_every": 2}
+    opening = {"quorum": 1, "min_clients": 4, "deadline_s": 600, "least_deadline_s": 600}
+    create_federation(tmp_path / "f", "--features", 8, "--tokens", 4, **sound, **opening)
+    port = find_port()
+    with serving(tmp_path / "f", port=port) as server:
+        finish([start_crowd(server, 0, 4, "--rounds", "3")])
+        run("client", "leave", "--forget", "--home", home(tmp_path, 3))
+        finish([start_crowd(server, 0, 3, "--rounds", "3")])
+        run("client", "leave", "--forget", "--wait", "--home", home(tmp_path, 3))
+    assert verify_record(home(tmp_path, 3) / RECORD).record["verification"]["steps_lost"] == 0
+    status = read_status(tmp_path / "f")
+    assert status["rounds_replayed"] == 2
+    for id in range(3):
+        ledger = read_ledger(home(tmp_path, id) / LEDGER)
+        assert [entry.round for entry in ledger.entries] == [1, 2, 3, 4, 5, 6]
+        assert ledger.epsilon_spent <= ledger.budget.epsilon <= 8.0 + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.randomised
+def test_ten_processes_of_which_twenty_are_killed_end_with_the_replay(tmp_path: Path) -> None:
+    """Each is killed with SIGKILL after at least one more step, the server as often as any client."""
+    drawn, port = random.Random(pick_seed(18)), train(tmp_path, rounds=40, keep_every=1)
+    server = start_server(tmp_path / "f", port=port)
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    waiting = subprocess.Popen(
+        [*HUSHRANK, "client", "leave", "--forget", "--wait", "--home", str(home(tmp_path, 3))],
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: step_of(tmp_path) is not None)
+    for id in (0, 1, 2, *range(4, 10)):
+        running[id] = start_crowd(server, id, 1)
+    for n in range(20):
+        wait_until(lambda n=n: (step_of(tmp_path) or 0) > n)  # type: ignore[misc] # Why: the n of this turn
+        victim = drawn.choice([None, *running])
+        process = server.process if victim is None else running[victim]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if victim is None:
+            server = start_server(tmp_path / "f", port=port)
+        else:
+            running[victim] = start_crowd(server, victim, 1)
+    assert all("ended: the federation is finished" in words for words in finish(list(running.values())))
+    assert waiting.wait(60) == 0
+    new = server.export()
+    server.process.terminate()
+    assert server.process.wait(60) == 0
+    figures = verify_record(home(tmp_path, 3) / RECORD).record["verification"]
+    assert figures == {**figures, "steps": 40, "steps_lost": 0, "answers_per_step": 9.0, "lengths_filled": 0}
+    assert_same(new, replay_plainly(tmp_path / "f", stayed(tmp_path, {3}), every=1, searches=SEARCHES))

@@ -28,7 +28,10 @@ from hushrank.unlearning.signing_key import FILE, open_key
 
 
 def make_signature(directory: Path) -> Callable[[Json], Json]:
-    """Signs erasure records with the federation's own key, which is made with the first of them."""
+    """Signs erasure records with the federation's own key, which is made with the first of them; a damaged one is
+    refused."""
+    if (directory / FILE).exists():
+        open_key(directory / FILE)
     return lambda record: sign_record(record, open_key(directory / FILE))
 
 
