@@ -265,6 +265,24 @@ def test_rounds_that_forget_are_of_the_agreed_number_where_clients_pay_for_them(
         assert len(store.read_spends(connection)) == 4
 
 
+def test_noise_alone_is_no_ranker_without_the_leaver(tmp_path: Path) -> None:
+    sound = agree(privacy="sound", noise_multiplier=1.0, clip_norm=1.0, n_clients=2, rounds=9, keep_every=2)
+
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        for client in (one, two):
+            await live.answer(client, 0, 0, 0)
+        await live.settle()
+        pseudonym = await live.c.forget(two)
+        await live.answer(one, 0, 0, 0)
+        await live.settle()
+        old = live.params()
+        await live.move(300)  # nobody answers: with a quorum of 0 the round closes all the same
+        assert forgotten(live, pseudonym).state is ForgettingState.failed and live.params() == old
+
+    play(tmp_path / "f", story, agreement=sound, min_clients=2, quorum=0, forget_patience_s=0.0)
+
+
 def test_only_updates_can_be_replayed(tmp_path: Path) -> None:
     async def story(live: Live) -> None:
         (one,) = await live.enrol(1)

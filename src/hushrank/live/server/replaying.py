@@ -71,7 +71,7 @@ def finish_forgetting(
 ) -> tuple[Json | None, str | None]:
     """The record, or why there is none."""
     row = connection.execute(sa.select(FORGETTINGS).where(FORGETTINGS.c.number == after.number)).mappings().one()
-    if row["n_lost"] == row["steps"] or not np.isfinite(after.params).all():
+    if row["n_answers"] == 0 or not np.isfinite(after.params).all():
         end_forgetting(connection, after.number, failure=_FAILURE, now=time.time())
         return None, _FAILURE
     leavers, (old, _) = read_leavers(connection, after.number), store.read_ranker(connection)
