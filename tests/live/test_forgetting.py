@@ -33,7 +33,7 @@ from seeds import pick_seed
 from hushrank.live.device.account import LEDGER
 from hushrank.live.device.impressions import PERSONAL
 from hushrank.live.device.service import RECORD
-from hushrank.live.device.store import STORE
+from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.server.erasures import read_erasure
 from hushrank.live.server.replaying import digest_params
 from hushrank.live.server.status import read_clients, read_status
@@ -118,6 +118,11 @@ def test_the_new_ranker_is_the_replay_of_those_who_stayed_and_the_record_says_so
         new = server.export()
         np.testing.assert_array_equal(fetch(server, home(tmp_path, 0)), new)
     assert_same(new, replay_plainly(tmp_path / "f", stayed(tmp_path, {3}), every=EVERY, searches=SEARCHES))
+    for each in stayed(tmp_path, {3}):
+        with Interactions(each / STORE) as kept:
+            ranker = kept.newest_ranker()
+            assert ranker is not None
+            np.testing.assert_array_equal(ranker.params, new)  # what people search with, though no round learns again
     check_record(tmp_path, home(tmp_path, 3) / RECORD, old, new)
 
 
@@ -244,6 +249,22 @@ def test_where_clients_pay_for_answers_they_pay_for_those_that_forget(tmp_path: 
         ledger = read_ledger(home(tmp_path, id) / LEDGER)
         assert [entry.round for entry in ledger.entries] == [1, 2, 3, 4, 5, 6]
         assert ledger.epsilon_spent <= ledger.budget.epsilon <= 8.0 + 1e-6
+
+
+def test_what_cannot_be_is_one_line_for_the_person(tmp_path: Path) -> None:
+    def refused(*words: str | Path) -> str:
+        done = subprocess.run([*HUSHRANK, *map(str, words)], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        return done.stderr
+
+    port = train(tmp_path, n_clients=2, rounds=1)
+    assert "no client of this federation is called 'me'" in refused("server", "forget", "me", tmp_path / "f")
+    assert "--wait is for --forget" in refused("client", "leave", "--wait", "--home", home(tmp_path, 0))
+    with serving(tmp_path / "f", port=port):
+        run("client", "leave", "--home", home(tmp_path, 1))
+        said = refused("client", "leave", "--forget", "--home", home(tmp_path, 0))
+        assert "0 other clients remain, and forgetting needs 1" in said and "Begin a new federation" in said
+        run("client", "leave", "--forget", "--home", home(tmp_path, 1))  # who has left may still ask
 
 
 @pytest.mark.slow

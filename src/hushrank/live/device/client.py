@@ -117,6 +117,7 @@ def take_part(member: Participant, *, rounds: int | None = None, is_once: bool =
         elif news is not None:
             settle_last(member, news.last)
             if news.round is None:
+                replace_forgotten(member)
                 return Ending.finished
             try:
                 n_answers += news.is_asked and answer_news(member, news.round, news, waits=not is_once)
@@ -153,6 +154,16 @@ def replay_round(member: Participant, round: int, asked: ForgetNews) -> bool:
     if replay is None:
         return False
     return send_draft(member, replay.draft, n_lists=replay.n_lists, is_filled=replay.is_filled)
+
+
+def replace_forgotten(member: Participant) -> None:
+    """Where no round learns any more, take the ranker that came of the rounds that forgot: no later one brings it."""
+    kept, newest = member.store.newest_ranker(), member.store.outbox.newest()
+    if kept is not None and newest is not None and newest.round > kept.round:
+        try:
+            member.store.keep_ranker(ask_ranker(member.transport, member.learning))
+        except UnusableRankerError as error:
+            member.transport.tell(f"the last good ranker stays in use: {error}")
 
 
 def answer_round(member: Participant, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
