@@ -164,7 +164,9 @@ def test_a_round_in_which_nobody_was_drawn_is_passed_over(engine: str) -> None:
 
 
 def test_rules_need_all_clients_on_one_device() -> None:
-    with pytest.raises(ValueError, match="devices is 2, but rules, attacks and remedies that keep something"):
+    with pytest.raises(
+        ValueError, match="devices is 2, but rules, attacks, keep_every and remedies that keep something"
+    ):
         simulate(make(rule=find_rule("median")), Options(engine="xla", devices=2))
 
 

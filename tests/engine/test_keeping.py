@@ -227,3 +227,8 @@ def test_kept_lengths_of_another_run_are_refused() -> None:
 def test_results_of_remedies_carry_what_clients_keep() -> None:
     found: CellResult = results(keeping_setting(remedy=ControlVariates()), "plain")[0]
     assert found.kept and all(len(array) == 7 for array in found.kept.values())
+
+
+def test_lengths_are_kept_on_one_device() -> None:
+    with pytest.raises(ValueError, match="devices is 2, but rules, attacks, keep_every"):
+        simulate(keeping_setting(keep_every=2), Options(engine="xla", devices=2))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hushrank.types import NamedArrays
+from hushrank.types import Array, NamedArrays
 
 DEFAULT_RATES = {"sgd": 1.0, "momentum": 1.0, "adam": 0.001}
 _MOMENTUM, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Why: the customary constants, those of Kingma and Ba for Adam
@@ -37,7 +37,7 @@ class ServerStep:
         memory = dict.fromkeys(_MEMORY[self.optimiser], 0.0 * params)
         return {**memory, "n_steps": 0.0 * params[..., :1]}
 
-    def rate_at(self, state: NamedArrays) -> Any:
+    def rate_at(self, state: NamedArrays) -> float | Array:
         """Of the next step."""
         return self.rate if self.fade is None else self.rate * (1.0 - state["n_steps"] / self.fade)
 

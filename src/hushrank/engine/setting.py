@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
@@ -60,12 +59,12 @@ class Method:
     calibrates: bool = False  # whether updates are scaled to lengths that clients kept before (`Setting.kept`)
     keeps_sums: bool = False  # whether it is known what each client has added to the ranker
 
-    def round_of(self, step: Any) -> Any:
+    def round_of(self, step: int) -> int:
         """The round whose draws a step of the training has: who takes part, queries, clicks, noise, attacks.
 
-        (Numbers or JAX arrays alike.) Why a case of its own: programs of usual trainings stay as they are.
+        (Numbers of JAX alike.) Why a case of its own: programs of usual trainings stay as they are.
         """
-        if (self.stride, self.first_round) == (1, 1):
+        if self.stride == 1 and self.first_round == 1:
             return step
         return self.first_round + (step - 1) * self.stride
 

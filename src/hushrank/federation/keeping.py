@@ -6,7 +6,7 @@ The arithmetic is in `unlearning/lengths.py`. Stores are [n_clients, ...], keyed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +25,10 @@ def keep_lengths(
     state: NamedArrays,
     params: Array,
     cohort: Sequence[Client],
-    learnt: list[tuple[Any, float]],
+    learnt: list[tuple[DenseUpdate, float]],
     *,
     round: int,
-) -> tuple[NamedArrays, list[tuple[Any, float]]]:
+) -> tuple[NamedArrays, list[tuple[DenseUpdate, float]]]:
     """What the cohort learnt, scaled to the lengths that it kept where it has to be, and the new lengths noted."""
     every, stride = federation.keep_every, federation.calibrate_every
     if not learnt or (stride is None and (every is None or not is_kept(round, every))):
@@ -75,7 +75,7 @@ def add_shares(federation: Federation, state: NamedArrays, averaged: Sequence[We
     return {**state, SUMS: sums}
 
 
-def find_shares(weights: Any, total: Any, divisor: float | None, rate: Any) -> Any:
+def find_shares(weights: Array, total: Array | np.floating, divisor: float | None, rate: float | Array) -> Array:
     """[n] what of each update stands in the new ranker: its share of the mean, times the server's rate. (NumPy or JAX
     arrays alike: only operators are used.)"""
     return rate * weights / (total + (total == 0) if divisor is None else divisor)

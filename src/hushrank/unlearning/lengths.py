@@ -8,7 +8,7 @@ run the same lines. Shapes: n clients, p parameters.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +30,13 @@ def count_kept(rounds: int, every: int) -> int:
     return -(-rounds // every)
 
 
-def is_kept(round: Any, every: int) -> Any:
-    """Whether clients keep the lengths of this round. (Numbers or arrays alike.)"""
+def is_kept(round: int, every: int) -> bool:
+    """Whether clients keep the lengths of this round. (Numbers of JAX alike.)"""
     return (round - 1) % every == 0
 
 
-def place_of(round: Any, every: int) -> Any:
-    """Where the length of a round stands, or the latest before it. (Numbers or arrays alike.)"""
+def place_of(round: int, every: int) -> int:
+    """Where the length of a round stands, or the latest before it. (Numbers of JAX alike.)"""
     return (round - 1) // every
 
 
@@ -45,18 +45,18 @@ def first_lengths(n_clients: int, n_kept: int) -> Array:
     return np.full((n_clients, n_kept), np.nan, np.float32)
 
 
-def measure_lengths(xp: ModuleType, updates: Any) -> Any:
+def measure_lengths(xp: ModuleType, updates: Array) -> Array:
     """[...] float32, of updates [..., p]."""
     return xp.sqrt(xp.sum(updates * updates, axis=-1)).astype(xp.float32)
 
 
-def note_lengths(xp: ModuleType, lengths: Any, updates: Any, round: Any, every: int) -> Any:
+def note_lengths(xp: ModuleType, lengths: Array, updates: Array, round: int, every: int) -> Array:
     """[n, n_kept] the lengths with those of a round's updates [n, p] at their place, if it is a round that counts."""
     here = (xp.arange(lengths.shape[-1]) == place_of(round, every)) & is_kept(round, every)
     return xp.where(here, measure_lengths(xp, updates)[:, None], lengths)
 
 
-def calibrate(xp: ModuleType, updates: Any, lengths: Any) -> Any:
+def calibrate(xp: ModuleType, updates: Array, lengths: Array) -> Array:
     """[n, p] the new updates' directions with the kept lengths [n]: |old| new / |new| [thesis, Eq. 6.2].
 
     An update of length 0 stays 0; without a kept length (NaN) it stays as it is.
