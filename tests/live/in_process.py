@@ -54,7 +54,7 @@ class Live:
 
     async def answer(self, client: KnownClient, *numbers: float, round: int | None = None) -> bool:
         body = np.array(numbers or (1, 2, 3), "<f4").tobytes()
-        return await self.c.take_update(client, round or self.c.rounds.number, UPDATE_PHASE, 1, body)
+        return await self.c.intake.take(client, round or self.c.rounds.number, UPDATE_PHASE, 1, body)
 
     async def move(self, seconds: float) -> None:
         self.now += seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -54,15 +55,27 @@ def create_federation(directory: Path, *words: str | int, **chosen: Any) -> None
 @contextmanager
 def serving(directory: Path, *, port: int = 0) -> Iterator[Server]:
     """The federation's server while this lasts; it must end well."""
+    server = start_server(directory, port=port)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        code = server.process.wait(timeout=60)
+    assert code == 0, (directory.parent / "server.log").read_text()
+
+
+def start_server(directory: Path, *, port: int = 0) -> Server:
+    """The federation's server; whoever starts it ends it."""
     said = directory.parent / "server.log"
     with said.open("wb") as log:
         process = subprocess.Popen([*HUSHRANK, "server", str(directory), "--port", str(port)], stderr=log)
-    try:
-        yield Server(directory, wait_for_url(process, said), process)
-    finally:
-        process.terminate()
-        code = process.wait(timeout=60)
-    assert code == 0, said.read_text()
+    return Server(directory, wait_for_url(process, said), process)
+
+
+def find_port() -> int:
+    """A free one, for servers that clients find again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def wait_for_url(process: subprocess.Popen[bytes], said: Path) -> str:

@@ -159,12 +159,46 @@ def _pretend(pretence: Pretence, ids: range, stop: Stop, *, as_json: bool) -> st
 
 
 @app.command()
-def leave(home: Home = HOME, ca: Ca = None) -> None:
+def leave(
+    home: Home = HOME,
+    ca: Ca = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="The server also forgets what this client taught the ranker.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --forget: wait until that is done, and keep its signed record.")
+    ] = False,
+) -> None:
     """Leave the federation; what is on this device stays."""
     from hushrank.live.device.service import Device, leave_device
 
+    if wait and not forget:
+        raise ValueError("--wait is for --forget: without it there is nothing to wait for.")
+    if forget:
+        _leave_to_be_forgotten(home, ca, waits=wait)
+        return
     left = leave_device(Device(home, ca=ca), _tell)
     _tell(f"left {left}; {home} stays as it is, and may be deleted")
+
+
+def _leave_to_be_forgotten(home: Path, ca: Path | None, *, waits: bool) -> None:
+    from hushrank.cli.stopping import stopping
+    from hushrank.live.device.service import Device, leave_to_be_forgotten
+
+    with stopping() as stop:
+        record = leave_to_be_forgotten(Device(home, ca=ca), stop, _tell, waits=waits)
+    _tell(
+        f"deleted here: the lengths of this client's updates. {home} keeps what was seen and clicked, and may be "
+        "deleted"
+    )
+    _tell(
+        "deleted at the server once it has forgotten: the old ranker, and everything of single updates; that this "
+        "client was enrolled, and how often it answered, stays"
+    )
+    if record is None:
+        _tell(f"to wait for the erasure record: hushrank client leave --forget --wait --home {home}")
+    else:
+        _tell(f"forgotten; the erasure record is {record}. To check it: hushrank forget --verify {record}")
 
 
 @app.command()

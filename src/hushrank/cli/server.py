@@ -1,4 +1,4 @@
-"""`hushrank server`: run, init, token, status, clients, recover, export."""
+"""`hushrank server`: run, init, token, status, clients, forget, recover, export."""
 
 from __future__ import annotations
 
@@ -222,6 +222,25 @@ def clients(directory: Directory = HOME, json_: AsJson = False) -> None:
         print_json({"clients": found})
     else:
         typer.echo(describe_clients(found))
+
+
+@app.command()
+def forget(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="Number or pseudonym, as clients lists them.")],
+    directory: Directory = HOME,
+    json_: AsJson = False,
+) -> None:
+    """Let a client leave, and forget what it taught the ranker; a running server begins at once, again says how far."""
+    from hushrank.live.server.erasures import forget_client, read_erasure
+
+    pseudonym = forget_client(directory, client)
+    found = read_erasure(directory, pseudonym)
+    assert found is not None
+    if json_:
+        print_json({"client": pseudonym, **found.as_json()})
+        return
+    steps = f", {found.step} of {found.steps} steps" if found.steps else ""
+    typer.echo(f"client {client} ({pseudonym}) has left; forgetting it: {found.state}{steps}")
 
 
 @app.command()

@@ -74,8 +74,9 @@ def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
 
 def test_rounds_follow_the_agreement_unless_said_otherwise() -> None:
     assert rules({}) == RoundRules(quorum=1, min_clients=1, cohort=None, rounds=100)
-    assert rules({"privacy": "paper", "epsilon": 1.2, "n_clients": 9}) == RoundRules(9, 9, 9, rounds=100)
-    assert rules(SOUND) == RoundRules(0, 11, 21, rounds=100)
+    paper = {"privacy": "paper", "epsilon": 1.2, "n_clients": 9}
+    assert rules(paper) == RoundRules(9, 9, 9, rounds=100, counts_replays=True)
+    assert rules(SOUND) == RoundRules(0, 11, 21, rounds=100, counts_replays=True)
     assert rules({**SOUND, "placement": "clients", "n_honest": 7}).quorum == 7
     assert rules({**SOUND, "noise_multiplier": 0}).quorum == 1
     assert rules({}, quorum=3, min_clients=4, cohort=5, deadline_s=6, pause_s=7, asleep_after_s=80) == RoundRules(

@@ -220,7 +220,7 @@ def test_a_ranker_that_would_not_be_finite_is_never_made(tmp_path: Path) -> None
 
 
 def test_after_trouble_with_the_disk_the_federation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushrank.live.server.coordinator._TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr("hushrank.live.server.watches._TRY_AGAIN_S", 0.01)
 
     async def story(live: Live) -> None:
         one, two = await live.enrol(2)
@@ -291,7 +291,7 @@ def test_the_news_say_when_a_round_of_fast_clients_closes(tmp_path: Path) -> Non
 def test_a_request_under_way_while_memory_is_made_anew_still_counts_for_its_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushrank.live.server.coordinator._TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr("hushrank.live.server.watches._TRY_AGAIN_S", 0.01)
 
     async def story(live: Live) -> None:
         credential = make_secret()

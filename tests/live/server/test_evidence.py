@@ -136,7 +136,8 @@ def test_the_operator_is_told_who_pulls_against_all_others_and_since_when(tmp_pa
         (2, 1.0, None),
         (3, 0.0, 2),
     ]
-    assert describe_clients(clients).splitlines()[-1].split() == ["3", "3", "0", "3", "0.00", "round", "2"]
+    number, name, *rest = describe_clients(clients).splitlines()[-1].split()
+    assert (number, len(name), rest) == ("3", 16, ["3", "0", "3", "0.00", "round", "2"])
 
 
 def test_a_restart_forgets_neither_the_rules_memory_nor_who_is_distrusted(tmp_path: Path) -> None:
@@ -256,7 +257,7 @@ def test_the_commands_tell_it(tmp_path: Path) -> None:
         for words, more in ((["status"], []), (["clients"], []), (["clients"], ["--json"]))
     ]
     assert "distrusted  since round 2: client 3, trust 0.00" in said[0]
-    assert said[1].splitlines()[0] == "client  accepted  refused  last round  trust  distrusted since"
+    assert said[1].splitlines()[0] == "client  pseudonym         accepted  refused  last round  trust  distrusted since"
     assert json.loads(said[2])["clients"][2]["distrusted_since"] == 2
 
 

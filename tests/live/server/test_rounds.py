@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,7 +206,8 @@ def test_after_its_last_round_a_federation_is_finished() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="quorum is -1, must be at least 0"):
         RoundRules(quorum=-1)
-    for rules in ({"min_clients": 0}, {"cohort": 0}, {"rounds": 0}):
+    impossible: list[dict[str, Any]] = [{"min_clients": 0}, {"cohort": 0}, {"rounds": 0}]
+    for rules in impossible:
         with pytest.raises(ValueError, match="must be at least 1"):
             RoundRules(**rules)
     with pytest.raises(ValueError, match="cohort is 2, fewer than the quorum of 3: no round could close"):

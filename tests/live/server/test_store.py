@@ -122,7 +122,7 @@ def test_closing_a_round_writes_everything_and_wipes_the_updates(connection: sa.
     store.close_round(connection, Closing(2, NEW, None, keep_updates=keep), now=2.0)
     rounds = connection.exec_driver_sql("SELECT round FROM rankers ORDER BY round").scalars().all()
     assert rounds == ([0, 1, 2] if keep else [0, 2])
-    assert store.read_first_ranker(connection).tolist() == [0.0, 0.0, 0.0]
+    assert store.read_first_ranker(connection)[0].tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_first_ranker_of_a_file_that_has_lost_it_is_asked_for_in_vain(connection: sa.Connection) -> None:

@@ -25,7 +25,7 @@ from hushrank.live.wire.agreement import (
     make_agreement,
     parse_agreement,
 )
-from hushrank.live.wire.terms import exchange_of, rule_of
+from hushrank.live.wire.terms import exchange_of, forget_method_of, rule_of
 from hushrank.privacy.renyi import Spend, composed_epsilon
 
 SOUND: dict[str, Any] = {"privacy": "sound", "epsilon": 8, "n_clients": 20}
@@ -342,3 +342,33 @@ def test_the_description_names_every_key_and_requires_the_first() -> None:
 def test_json_of_another_form_is_refused(values: object) -> None:
     with pytest.raises(ValueError, match="this is no agreement of a federation"):
         parse_agreement(values)
+
+
+RESTING = {"privacy": "sound", "n_clients": 9, "epsilon": 8, "mechanism": "correlated", "separation": 3}
+
+
+def test_forgetting_is_agreed_and_older_clients_may_join() -> None:
+    agreed = as_json(make_agreement("library", n_features=3, keep_every=10))
+    assert agreed["keep_every"] == 10 and "essential" not in agreed and "forget_method" not in agreed
+    for settings, method in (
+        ({}, "fresh"),
+        ({"keep_every": 10}, "eraser"),
+        ({"keep_every": 10, "forget_method": "fresh"}, "fresh"),
+        ({"method": "foltr-es"}, None),
+        (RESTING, None),
+    ):
+        assert forget_method_of(make_agreement("library", n_features=3, **settings)) == method
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"forget_method": "eraser"}, "forget_method=eraser needs keep_every"),
+        ({"keep_every": 0}, "keep_every is 0, must be at least 1"),
+        ({"method": "foltr-es", "keep_every": 5}, "keep_every is no matter of foltr-es"),
+        ({"keep_every": 5, **RESTING}, "a federation whose clients rest .separation. cannot forget a client"),
+    ],
+)
+def test_what_cannot_forget_does_not_agree_to(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        make_agreement("library", n_features=3, **settings)

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
+from hushrank.live.wire.news import (
+    ForgetNews,
+    ForgettingState,
+    Forgotten,
+    LastAnswer,
+    Outcome,
+    RoundNews,
+    Standing,
+    parse_forgotten,
+    parse_news,
+    parse_standing,
+)
 
 lasts = st.none() | st.builds(LastAnswer, st.integers(1, 10**18 - 1), st.sampled_from(Outcome))
 asked = st.builds(RoundNews, st.integers(1, 10**18 - 1), st.none() | st.floats(0, 1e9), st.booleans(), lasts)
@@ -55,3 +66,24 @@ def test_keys_that_a_newer_server_adds_are_passed_over(news: RoundNews, n: int) 
 def test_an_outcome_of_a_newer_server_is_passed_over() -> None:
     said = {"round": 2, "closes_in_s": None, "is_asked": True, "last": {"round": 1, "outcome": "postponed"}}
     assert parse_news(said).last is None and parse_news(said).round == 2
+
+
+def test_news_of_a_round_that_forgets_travel_as_json_and_others_do_not_mention_it() -> None:
+    news = RoundNews(9, 2.5, True, None, forget=ForgetNews(1, 4, 3, 2))
+    assert parse_news(json.loads(json.dumps(news.as_json()))) == news
+    assert "forget" not in RoundNews(9, 2.5, True, None).as_json()
+    bad = {**news.as_json(), "forget": {"step": 1, "steps": 4, "round": 0, "searches": 2}}
+    with pytest.raises(ValueError, match="lacks round, a whole number from 1 on"):
+        parse_news(bad)
+
+
+def test_what_became_of_a_wish_travels_as_json() -> None:
+    for found in (
+        Forgotten(ForgettingState.waiting),
+        Forgotten(ForgettingState.failed, 2, 2, "too few"),
+        Forgotten(ForgettingState.done, 4, 4, record={"clients": ["0123456789abcdef"]}),
+    ):
+        assert parse_forgotten(json.loads(json.dumps(found.as_json()))) == found
+    for bad in ({}, {"state": "gone", "step": 0, "steps": 0}, {"state": "done", "step": -1, "steps": 0}):
+        with pytest.raises(ValueError, match="the server"):
+            parse_forgotten(bad)

@@ -26,10 +26,13 @@ from hushrank.live.device.rankers import UnusableRankerError, ask_ranker
 from hushrank.live.device.store import Interactions, KeptRanker
 from hushrank.live.device.transport import Reply, Transport, draw_pause, parse_json
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.news import LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
+from hushrank.live.wire.news import ForgetNews, LastAnswer, Outcome, RoundNews, Standing, parse_news, parse_standing
 from hushrank.live.wire.protocol import (
     AGREEMENT_HEADER,
     BODY_TYPE,
+    CANDIDATE,
+    DECLINE,
+    FILLED_HEADER,
     INSTANCE_HEADER,
     ME,
     ROUND,
@@ -114,9 +117,10 @@ def take_part(member: Participant, *, rounds: int | None = None, is_once: bool =
         elif news is not None:
             settle_last(member, news.last)
             if news.round is None:
+                replace_forgotten(member)
                 return Ending.finished
             try:
-                n_answers += news.is_asked and answer_round(member, news.round, news.closes_in_s, waits=not is_once)
+                n_answers += news.is_asked and answer_news(member, news.round, news, waits=not is_once)
             except BudgetSpentError:
                 leave_federation(member.store, member.transport)
                 return Ending.budget
@@ -124,6 +128,42 @@ def take_part(member: Participant, *, rounds: int | None = None, is_once: bool =
         if is_once:
             return Ending.enough if n_answers else Ending.nothing
     return Ending.enough
+
+
+def answer_news(member: Participant, round: int, news: RoundNews, *, waits: bool) -> bool:
+    """Whether this client's answer counts."""
+    if news.forget is not None:
+        return replay_round(member, round, news.forget)
+    return answer_round(member, round, news.closes_in_s, waits=waits)
+
+
+def replay_round(member: Participant, round: int, asked: ForgetNews) -> bool:
+    """Whether this client's answer to a round that forgets counts. What people search with stays as it is."""
+    try:
+        candidate = ask_ranker(member.transport, member.learning, round, path=CANDIDATE)
+        replay = member.learning.replay(member.store, candidate, asked)
+        if replay is None:
+            member.transport.call("POST", f"{DECLINE}?round={round}", parse=lambda _: None)
+    except UnusableRankerError as error:
+        member.transport.tell(f"round {round} is left out: {error}")
+        return False
+    except RefusedError as error:
+        if error.reason in _FREEING:
+            return False
+        raise _explain_fatal(error, member) from error
+    if replay is None:
+        return False
+    return send_draft(member, replay.draft, n_lists=replay.n_lists, is_filled=replay.is_filled)
+
+
+def replace_forgotten(member: Participant) -> None:
+    """Where no round learns any more, take the ranker that came of the rounds that forgot: no later one brings it."""
+    kept, newest = member.store.newest_ranker(), member.store.outbox.newest()
+    if kept is not None and newest is not None and newest.round > kept.round:
+        try:
+            member.store.keep_ranker(ask_ranker(member.transport, member.learning))
+        except UnusableRankerError as error:
+            member.transport.tell(f"the last good ranker stays in use: {error}")
 
 
 def answer_round(member: Participant, round: int, closes_in_s: float | None, *, waits: bool) -> bool:
@@ -139,11 +179,16 @@ def answer_round(member: Participant, round: int, closes_in_s: float | None, *, 
     draft = await_draft(member, ranker, closes_in_s if waits else 0.0, waits=waits)
     if draft is None:
         return False
-    heads, key = pay(member, draft), stream(member.key, Purpose.PRIVATISE, round, member.id)
+    return send_draft(member, draft, n_lists=len(draft.used))
+
+
+def send_draft(member: Participant, draft: Draft, *, n_lists: int, is_filled: bool = False) -> bool:
+    """Pay, privatise, commit, upload; whether the server counts it."""
+    heads, key = pay(member, draft), stream(member.key, Purpose.PRIVATISE, draft.round, member.id)
     answer = member.learning.seal(draft, key=bind_content(key, draft.raw))
-    member.store.outbox.commit(answer, draft.used, heads)
-    member.store.forget_before(round - member.keep_rounds)
-    return upload(member, answer, n_lists=len(draft.used))
+    member.store.outbox.commit(answer, draft.used, heads, length=draft.length)
+    member.store.forget_before(draft.round - member.keep_rounds)
+    return upload(member, answer, n_lists=n_lists, is_filled=is_filled)
 
 
 def fetch_ranker(member: Participant, round: int) -> KeptRanker | None:
@@ -231,13 +276,15 @@ def compare_counts(member: Participant) -> None:
         )
 
 
-def upload(member: Participant, answer: Answer, *, n_lists: int) -> bool:
+def upload(member: Participant, answer: Answer, *, n_lists: int, is_filled: bool = False) -> bool:
     """Whether the server counts it. Sending the same bytes again after a lost answer changes nothing."""
     agreement = member.learning.agreement
     headers = {"Content-Type": BODY_TYPE, AGREEMENT_HEADER: agreement.digest}
     if not member.learning.exchange.protection.counts_alike:
         n_digits = len(str(agreement.interactions))  # Why: as many for every client, whatever it has to say
         headers[WEIGHT_HEADER] = f"{answer.weight:0{n_digits}.0f}"
+    if is_filled:
+        headers[FILLED_HEADER] = "1"
     path = update_path(answer.round)
     reason: str | None = None
     try:

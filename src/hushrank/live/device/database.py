@@ -41,6 +41,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "n_charges INTEGER NOT NULL, device_entries INTEGER NOT NULL, device_hash TEXT NOT NULL, "
         "n_begun INTEGER NOT NULL)",
     ),
+    ("CREATE TABLE lengths (round INTEGER PRIMARY KEY, length REAL NOT NULL)",),
 )
 
 

@@ -10,26 +10,31 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from hushrank.federation.exchange import Exchange, UpdateExchange
+from hushrank.federation.keeping import calibrate_within
 from hushrank.federation.local import Lesson, Steps, follow_lessons
 from hushrank.learners.logged import rescored_pdgd_gradient
 from hushrank.live.device.impressions import SAMPLED, Impression
 from hushrank.live.device.outbox import Answer
 from hushrank.live.device.store import Interactions, KeptRanker
-from hushrank.live.wire.agreement import Agreement
+from hushrank.live.wire.agreement import ERASER, Agreement
 from hushrank.live.wire.body_formats import BodyFormat
-from hushrank.live.wire.terms import message_guarantee_of
+from hushrank.live.wire.news import ForgetNews
+from hushrank.live.wire.terms import forget_method_of, message_guarantee_of
+from hushrank.privacy.protection import clip_messages
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import ENTROPY, draw_uniform
 from hushrank.types import Array, DenseUpdate, SeedReward
+from hushrank.unlearning.lengths import is_kept, measure_lengths
 
 MAX_AGE = 10  # rounds. Why: nothing is lost up to twice that (docs/live_client.md), and people's data may move faster
 MAX_WEIGHT = 2.0  # Why: more lets single lists decide, less throws away what was seen
@@ -44,6 +49,15 @@ class Draft:
     raw: DenseUpdate | SeedReward
     used: tuple[int, ...]  # numbers of the impressions
     price: Spend | None  # of the answer; None: nothing is promised
+    length: float | None = None  # of the update as it will be sent, without noise, where it is to be kept
+
+
+class ReplayDraft(NamedTuple):
+    """What a client answers in a round that forgets."""
+
+    draft: Draft
+    n_lists: int  # that it was learnt from
+    is_filled: bool  # whether its length stands in for one that is missing
 
 
 class RoundProgress(NamedTuple):
@@ -86,6 +100,11 @@ class Learning(ABC):
     def advance(self, store: Interactions, ranker: KeptRanker, progress: RoundProgress) -> RoundProgress:
         """After one more list."""
 
+    def replay(self, store: Interactions, candidate: KeptRanker, asked: ForgetNews) -> ReplayDraft | None:
+        """What a round that forgets asks for; None: there is nothing to replay."""
+        del store, candidate, asked
+        return None
+
     def draw_seed(self, key: Array) -> int | None:
         """Of this device's perturbation in a round; None: there is none."""
         del key
@@ -119,8 +138,31 @@ class GradientLearning(Learning):
         found = self.find(store, ranker)
         if not found and not self.exchange.protection.answers_always:
             return None
-        update = learn_update(self, ranker.params, [impression for _, impression in found])
-        return Draft(ranker.round, update, tuple(number for number, _ in found), self.price)
+        update, every = learn_update(self, ranker.params, [impression for _, impression in found]), self.keeps_every
+        keeps = every is not None and is_kept(ranker.round, every)
+        length = measure_sent(self, update) if keeps else None
+        return Draft(ranker.round, update, tuple(number for number, _ in found), self.price, length)
+
+    @property
+    def keeps_every(self) -> int | None:
+        """Rounds from one whose update's length is kept to the next; None: none is."""
+        return self.agreement.keep_every if forget_method_of(self.agreement) == ERASER else None
+
+    def replay(self, store: Interactions, candidate: KeptRanker, asked: ForgetNews) -> ReplayDraft | None:
+        """The lists of an earlier round once more, from the candidate, brought to the length that the update of that
+        round had [foltr-thesis, Eq. 6.2]. Where that length is missing, the nearest earlier one stands in for it, else
+        the nearest later one; who has none at all leaves the update as it is."""
+        lists = store.find_used(asked.round, limit=min(asked.searches, self.agreement.interactions))
+        if not lists and not self.exchange.protection.answers_always:
+            return None
+        update, is_filled = learn_update(self, candidate.params, lists), False
+        if lists and self.keeps_every is not None:
+            length, is_filled = find_length(store.lengths(), asked.round)
+            clipping, kept = self.exchange.protection.clipping, np.array([length], np.float32)
+            new = clip_messages(update.delta[None], clipping)
+            (delta,) = calibrate_within(candidate.params, new, kept, clipping)
+            update = DenseUpdate(delta, update.n_interactions)
+        return ReplayDraft(Draft(candidate.round, update, (), self.price), len(lists), is_filled)
 
     def show(self, store: Interactions, ranker: KeptRanker, features: Array) -> Impression:
         del store
@@ -146,6 +188,21 @@ class GradientLearning(Learning):
         found = self.find(store, ranker)
         lesson = read_impression(self, found[-1][1])
         return RoundProgress(len(found), follow_lessons(progress.params, [lesson], self.steps)[0])
+
+
+def measure_sent(learning: GradientLearning, update: DenseUpdate) -> float:
+    """The L2 length of an update as it will be sent, clipped and without noise."""
+    (length,) = measure_lengths(np, clip_messages(update.delta[None], learning.exchange.protection.clipping))
+    return float(length)
+
+
+def find_length(lengths: Mapping[int, float], round: int) -> tuple[float, bool]:
+    """The kept length of a round's update, and whether another stands in for it; NaN: there is none at all."""
+    if round in lengths:
+        return lengths[round], False
+    earlier = [known for known in lengths if known < round]
+    nearest = max(earlier) if earlier else min(lengths, default=None)
+    return (math.nan, True) if nearest is None else (lengths[nearest], True)
 
 
 def learn_update(learning: GradientLearning, params: Array, impressions: list[Impression]) -> DenseUpdate:

@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hushrank.files import replacing
+from hushrank.files import Json, replacing
 from hushrank.live.device.store import STORE, Interactions, Membership
 from hushrank.live.device.transport import Transport, parse_json
 from hushrank.live.wire.agreement import Agreement, as_json, parse_agreement
-from hushrank.live.wire.credentials import make_secret
+from hushrank.live.wire.credentials import hash_secret, make_secret, name_client
 from hushrank.live.wire.protocol import ENROL, FEDERATION, LEAVE, WIRE_VERSION
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import guarantee_of
@@ -181,6 +181,38 @@ def remember_trust(home: Path, ca: Path) -> None:
 def find_trust(home: Path) -> Path | None:
     """The certificates that a home remembers; None: those of the system are enough."""
     return home / TRUSTED if (home / TRUSTED).is_file() else None
+
+
+def leave_forgotten(store: Interactions, transport: Transport) -> str:
+    """Tell the server, and never answer again; the server is to forget what this client did. Its pseudonym there.
+
+    Who has left may still ask for it. What people saw and clicked stays on this device, lengths of updates do not.
+    """
+    known = store.membership()
+    if known is None:
+        raise ValueError(f"{store.path.parent} belongs to no federation: there is nothing to leave.")
+    transport.credential = known.credential
+    said, headers = json.dumps({"forget": True}).encode(), {"Content-Type": "application/json"}
+    try:
+        answer = transport.call("POST", LEAVE, parse=parse_json(_read_object), body=said, headers=headers)
+    except RefusedError as error:
+        if error.reason is Reason.credential:
+            raise ValueError(
+                f"{transport.url} does not know this client: there is nothing that it could forget."
+            ) from error
+        raise explain_version(error, transport.url) or error from error
+    store.keep_membership(replace(known, state=LEFT))
+    store.forget_lengths()
+    pseudonym = name_client(hash_secret(known.credential), parse_agreement(json.loads(known.agreement)).digest)
+    if answer.get("client") != pseudonym:
+        raise ValueError(f"{transport.url} is of an older version, which cannot forget a client. You have left it.")
+    return pseudonym
+
+
+def _read_object(values: object) -> Json:
+    if not isinstance(values, dict):
+        raise ValueError("an answer that is no JSON object")
+    return values
 
 
 def leave_federation(store: Interactions, transport: Transport) -> None:

@@ -36,8 +36,11 @@ class Outbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def commit(self, answer: Answer, used: Sequence[int], heads: Heads | None = None) -> None:
-        """The answer, the impressions that it used and where the ledgers ended, together, before it is sent."""
+    def commit(
+        self, answer: Answer, used: Sequence[int], heads: Heads | None = None, *, length: float | None = None
+    ) -> None:
+        """The answer, the impressions that it used and where the ledgers ended, together, before it is sent. length: of
+        the update, where it is kept."""
         values = (answer.round, answer.body, answer.weight, answer.guarantee, time.time(), WAITING)
         with self._database.transaction() as run:
             run(f"INSERT INTO outbox (round, body, weight, guarantee, made_at, state) VALUES ({marks(values)})", values)
@@ -50,6 +53,8 @@ class Outbox:
                 raise StoreError(f"{path}: an impression was used by another answer meanwhile; nothing was kept.")
             if heads is not None:
                 write_heads(run, heads)
+            if length is not None:
+                run("INSERT OR REPLACE INTO lengths VALUES (?, ?)", (answer.round, length))
 
     def confirm(self, round: int) -> None:
         """The server has counted the answer."""
@@ -60,6 +65,7 @@ class Outbox:
         """The answer does not count; `frees`: its impressions may be used again."""
         with self._database.transaction() as run:
             run("UPDATE outbox SET state = ?, reason = ? WHERE round = ?", (REFUSED, reason, round))
+            run("DELETE FROM lengths WHERE round = ?", (round,))
             if frees:
                 run("UPDATE impressions SET used_in = NULL WHERE used_in = ?", (round,))
 

@@ -21,9 +21,10 @@ class UnusableRankerError(ValueError):
     """The server sent something in the place of a ranker that no person should search with."""
 
 
-def ask_ranker(transport: Transport, learning: Learning, round: int | None = None) -> KeptRanker:
-    """The ranker of a round; None: the newest there is. UnusableRankerError: it is not what was asked for."""
-    path = RANKER if round is None else f"{RANKER}?round={round}"
+def ask_ranker(transport: Transport, learning: Learning, round: int | None = None, *, path: str = RANKER) -> KeptRanker:
+    """The ranker of a round; None: the newest there is. UnusableRankerError: it is not what was asked for. path: of
+    rankers for people, or of candidates."""
+    path = path if round is None else f"{path}?round={round}"
     most_bytes = 4 * count_params(learning.agreement) + _MORE_BYTES
     content = transport.call("GET", path, parse=lambda reply: reply.body, most_bytes=most_bytes)
     try:

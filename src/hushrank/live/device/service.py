@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from hushrank.live.device.membership import (
     hold_home,
     join_federation,
     leave_federation,
+    leave_forgotten,
     remember_trust,
 )
 from hushrank.live.device.named import make_learning
@@ -32,13 +34,16 @@ from hushrank.live.device.noise_key import find_home_key
 from hushrank.live.device.store import STORE, Interactions
 from hushrank.live.device.transport import Stop, Transport, parse_json
 from hushrank.live.wire.agreement import Agreement
-from hushrank.live.wire.news import parse_standing
-from hushrank.live.wire.protocol import DEFAULT_URL, ME
+from hushrank.live.wire.news import ForgettingState, Forgotten, parse_forgotten, parse_standing
+from hushrank.live.wire.protocol import DEFAULT_URL, FORGOTTEN, ME
 from hushrank.privacy.device_ledger import find_device
 from hushrank.privacy.renyi import Spend
+from hushrank.unlearning.record import verify_record, write_record
 
 SPREAD = 0.25  # Why: rounds stay open three times as long as nearly all answers take, so that this never lengthens them
+RECORD = "erasure-record.json"  # in the home of a client that was forgotten
 _PATIENCE_S = 20.0  # where somebody waits for the end
+_ASK_AGAIN_S = 1.0  # whether a client is forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,49 @@ def leave_device(device: Device, tell: Callable[[str], None]) -> str:
     ):
         leave_federation(store, transport)
         return transport.url
+
+
+def leave_to_be_forgotten(device: Device, stop: Stop, tell: Callable[[str], None], *, waits: bool) -> Path | None:
+    """Leave, and ask to be forgotten. waits: until that is done; where the record lies then."""
+    check_home(device.home)
+    with (
+        hold_home(device.home) as store,
+        open_transport(
+            store, device.url, device.ca, stop=stop, tell=tell, patience_s=None if waits else _PATIENCE_S
+        ) as transport,
+    ):
+        pseudonym = leave_forgotten(store, transport)
+        tell(f"left {transport.url}, which is to forget this client; its pseudonym there is {pseudonym}")
+        return await_record(device.home, transport, pseudonym, tell) if waits else None
+
+
+def await_record(home: Path, transport: Transport, pseudonym: str, tell: Callable[[str], None]) -> Path:
+    """Where the record lies, as soon as this client is forgotten."""
+    path, told = FORGOTTEN.format(client=pseudonym), -1
+    while True:
+        found = transport.call("GET", path, parse=parse_json(parse_forgotten))
+        if found.state is ForgettingState.failed:
+            raise ValueError(
+                f"this client could not be forgotten: {found.detail} Try again: hushrank client leave --forget"
+            )
+        if found.state is ForgettingState.done:
+            return keep_record(home, found, pseudonym)
+        if found.state is ForgettingState.running and found.step != told:
+            told = found.step
+            tell(f"{told} of {found.steps} steps are done")
+        transport.stop.wait(_ASK_AGAIN_S)
+
+
+def keep_record(home: Path, found: Forgotten, pseudonym: str) -> Path:
+    """Where the record lies; one that is not of this client, or not as it was signed, is refused."""
+    record, path = dict(found.record or {}), home / RECORD
+    if pseudonym not in record.get("clients", ()):
+        raise ValueError("the server's erasure record is not about this client: ask whoever runs the server.")
+    write_record(path, record)
+    path.chmod(0o600)
+    if find_spec("cryptography") is not None:
+        verify_record(path)
+    return path
 
 
 def check_home(home: Path) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from hushrank.live.device.database import Database, marks
 from hushrank.live.device.heads import HEADS, Heads, write_heads
 from hushrank.live.device.impressions import COLUMNS, PERSONAL, Impression, as_impression, as_row
-from hushrank.live.device.outbox import Outbox
+from hushrank.live.device.outbox import REFUSED, Outbox
 from hushrank.types import Array
 
 STORE = "client.sqlite"  # its name in a client's home
@@ -120,6 +120,25 @@ class Interactions:
         )
         return [(number, as_impression(rest)) for number, *rest in reversed(rows)]
 
+    def find_used(self, round: int, *, limit: int) -> list[Impression]:
+        """The first lists that the answer of a round used, in the order they were shown, as far as they are kept; none
+        if the answer was refused."""
+        rows = self._database.rows(
+            f"SELECT {COLUMNS} FROM impressions WHERE used_in = ? AND length(scores) > 0 AND NOT EXISTS "
+            "(SELECT 1 FROM outbox WHERE outbox.round = used_in AND state = ?) ORDER BY number LIMIT ?",
+            (round, REFUSED, limit),
+        )
+        return [as_impression(row) for row in rows]
+
+    def lengths(self) -> dict[int, float]:
+        """{round: length of its update}, of those that are kept."""
+        return dict(self._database.rows("SELECT round, length FROM lengths ORDER BY round"))
+
+    def forget_lengths(self) -> None:
+        """They are of no use to a client that left."""
+        with self._database.transaction() as run:
+            run("DELETE FROM lengths")
+
     def count_shown(self, *, round: int, seed: int | None = None, direction: int | None = None) -> int:
         """Lists made by the ranker of a round (and under one perturbation and direction), used or not."""
         found = self._database.first(
@@ -148,7 +167,8 @@ class Interactions:
         return None if row is None else KeptRanker(row[0], np.frombuffer(row[1], "<f4"), row[2])
 
     def forget_before(self, round: int) -> int:
-        """Delete what impressions of rankers older than this hold; that they were, and what used them, stays.
+        """Delete what impressions of rankers older than this hold, and lengths of updates as old; that the lists were
+        shown, and what used them, stays.
 
         Nothing of it is left in the file or beside it: SQLite overwrites what it deletes or, where it does not, zeros
         of the same length take its place first and the file is written anew; then the write-ahead log, which holds
@@ -161,6 +181,7 @@ class Interactions:
                 run(f"UPDATE impressions SET {blank} {is_old}", (round,))
             empty = ", ".join(f"{name} = x''" for name in PERSONAL)
             n_forgotten = int(run(f"UPDATE impressions SET {empty} {is_old}", (round,)).rowcount)
+            run("DELETE FROM lengths WHERE round < ?", (round,))
         if self._is_durable and (n_forgotten or self._has_remains):  # Why: pretend people have nothing to hide
             self._has_remains = not self._database.purge()
         return n_forgotten

@@ -14,6 +14,7 @@ from hushrank.live.server.rounds import RoundRules
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.protocol import DEFAULT_HOST, DEFAULT_PORT, MOST_WAIT_S
 from hushrank.live.wire.terms import exchange_of, rule_of
+from hushrank.privacy.named import MODES
 
 FILE = "server.toml"
 
@@ -71,6 +72,15 @@ class ServerConfig:
         "open at once, and new per second, from one address beyond this machine, without a credential; 0, and behind a "
         "proxy: any number",
         check=at_least(0),
+    )
+    forget_patience_s: float = key(
+        3600.0, "seconds that sleeping clients are waited for, in all, while a client is forgotten", check=at_least(0)
+    )
+    forget_searches: int | None = key(
+        None, "searches of a replayed round while a client is forgotten; default: 3 of 5", check=at_least(1)
+    )
+    forget_every: int = key(
+        10, "rounds from one that is replayed to the next, where keep_every was not agreed", check=at_least(1)
     )
     keep_updates: bool = key(False, "keep single updates for audits; otherwise they are wiped when their round ends")
     log_json: bool = key(False, "one JSON object per event on stderr instead of lines for people")
@@ -151,4 +161,5 @@ def rules_of(agreement: Agreement, config: ServerConfig) -> RoundRules:
         rounds=agreement.rounds,
         separation=agreement.separation or 1,
         least_deadline_s=config.least_deadline_s,
+        counts_replays=MODES[agreement.privacy].is_accounted,
     )

@@ -10,36 +10,36 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from hushrank.live.server import store
+from hushrank.live.server import forgetting, store
 from hushrank.live.server.clients import KnownClient, know_client, know_clients
 from hushrank.live.server.closing import RoundEnd, RoundResult, write_end
 from hushrank.live.server.cohort import choose_cohort
 from hushrank.live.server.config import ServerConfig, rules_of
 from hushrank.live.server.counters import Counters
 from hushrank.live.server.events import Tell
+from hushrank.live.server.forgetting import Forgetting
 from hushrank.live.server.gauges import describe_rounds, read_gauges
-from hushrank.live.server.held_file import Loss
+from hushrank.live.server.intake import Intake
 from hushrank.live.server.limits import limits_of
 from hushrank.live.server.long_polls import LongPolls
-from hushrank.live.server.past import Past, begin_start, make_receipt, note_missing, read_past, read_receipt
-from hushrank.live.server.publication import PublishedRanker, publish_ranker
-from hushrank.live.server.received import COUNTED, count_refused
+from hushrank.live.server.past import begin_start, make_receipt, note_missing, read_receipt
+from hushrank.live.server.publication import PublishedRanker, Shelf
+from hushrank.live.server.replaying import Sign, write_replay_end
 from hushrank.live.server.rounds import Rounds, RoundState
-from hushrank.live.server.snapshot import Snapshot, probe_disk, read_snapshot
+from hushrank.live.server.snapshot import Decisions, Snapshot, read_snapshot
+from hushrank.live.server.watches import CommandWatch, DiskTrouble
 from hushrank.live.server.writer import Writer
 from hushrank.live.wire.agreement import Agreement
 from hushrank.live.wire.news import Outcome, RoundNews, Standing
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.live.wire.terms import price_of
-
-_TRY_AGAIN_S = 1.0  # after trouble with the disk
-_LOOK_AGAIN_S = 2.0  # for the operator's decision
 
 
 class Coordinator:
@@ -52,6 +52,7 @@ class Coordinator:
         *,
         digest_key: bytes,
         tell: Tell = lambda *_, **__: None,
+        sign: Sign = lambda record: record,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         with engine.begin() as connection:
@@ -60,9 +61,12 @@ class Coordinator:
         self.rules = rules_of(self.agreement, config)
         self.digest = self.agreement.digest
         self.counters = Counters()
-        self.is_stopping = self.is_in_trouble = False
-        self.trouble = "the server cannot write to its disk."  # while it is in trouble
+        self.is_stopping = False
+        self.trouble = DiskTrouble(tell, is_stopping=lambda: self.is_stopping, restore=self._end_trouble)
         self._config, self._engine, self._digest_key = config, engine, digest_key
+        self.intake, self._shelf = Intake(self, digest_key), Shelf(self.agreement)
+        self._terms, self._sign = forgetting.forget_terms_of(self.agreement, config), sign
+        self._replay: Forgetting | None = None  # that runs
         self._tell, self._clock = tell, clock
         self._price = price_of(self.agreement)
         self._unwritten: Counter[str] = Counter()  # refusals that the file does not know of
@@ -70,19 +74,19 @@ class Coordinator:
         self.polls, self._clients = LongPolls(), dict[bytes, KnownClient]()
         self.rounds = Rounds(self.rules)
         self._opened_at = 0.0
-        self._published: PublishedRanker | None = None
-        self._in_flight: dict[tuple[str, int], asyncio.Future[None]] = {}  # {(phase, client): on the way to the disk}
         self._timer: asyncio.TimerHandle | None = None
-        self._is_busy = self._is_check_due = self._is_looking = False
+        self._is_busy = self._is_check_due = False
 
     # Life
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.writer = Writer(self._engine, self._loop, commit_s=self.counters.commit_s, note_loss=self._note_loss)
+        commit_s, note_loss = self.counters.commit_s, self.trouble.note_loss
+        self.writer = Writer(self._engine, self._loop, commit_s=commit_s, note_loss=note_loss)
         self.past = await self.writer.write(begin_start)
         self._restore(await self.writer.write(read_snapshot))
         self._check_rounds()
+        CommandWatch(self, hear=self._note_decisions)
 
     async def stop(self) -> None:
         """Write what waits; nothing is accepted from `begin_stop` on."""
@@ -104,13 +108,19 @@ class Coordinator:
         now, seen, history = self._clock(), self.rounds.members, self.rounds.history
         (self._params, self._state), self.counters.evidence = found.ranker, found.evidence
         self._clients = know_clients(found.members, self._clients)
-        self._abandoned, self._digests = found.rounds.abandoned, dict(found.rounds.digests)
-        self._published, self._opened_at = None, now
-        self.rounds = Rounds(self.rules, found.rounds.number, found.rounds.n_closed, history=history)
+        self._abandoned, self._opened_at, self._replay = found.rounds.abandoned, now, found.replay
+        self.intake.begin(dict(found.rounds.digests))
+        self._shelf.clear()
+        until, n_closed = self.rounds.patient_until, found.rounds.count_closed(with_replays=self.rules.counts_replays)
+        self.rounds = Rounds(self.rules, found.rounds.number, n_closed, history=history)
         for member in found.members:
             if not member.has_left:
                 when = seen.get(member.id, -np.inf)  # Why: asleep until it calls
                 self.rounds.join(member.id, when, answered=member.last_round)
+        if found.replay is not None:
+            self.rounds.begin_replays(now + self._config.forget_patience_s if until is None else until)
+        elif found.is_wished:
+            self.rounds.pause()
         if found.rounds.is_open:
             self.rounds.resume(found.rounds.asked, found.rounds.answered, now)
         self.rounds.finish_if_enough()
@@ -131,7 +141,7 @@ class Coordinator:
         """Idempotent: a client whose answer was lost asks again with the same two."""
         self._refuse_if_stopping()
         hashes = store.hash_secret(token), store.hash_secret(credential)
-        member = await self._write(lambda connection: store.enrol_client(connection, *hashes, now=time.time()))
+        member = await self.write(lambda connection: store.enrol_client(connection, *hashes, now=time.time()))
         client = self._clients.get(hashes[1])
         if client is None:
             client = know_client(member)
@@ -142,11 +152,31 @@ class Coordinator:
         return self.standing(client)
 
     async def leave(self, client: KnownClient) -> None:
+        await self.write(lambda connection: store.leave_client(connection, client.id, now=time.time()))
+        self._note_left(client)
+
+    async def forget(self, client: KnownClient) -> str:
+        """It leaves, and wants to be forgotten; its pseudonym."""
+        wish = partial(forgetting.wish_forgetting, client=client.id, terms=self._terms, rules=self.rules)
+        pseudonym: str = await self.write(partial(wish, now=time.time()))
+        self._note_left(client)
+        self._note_wishes(await self.write(forgetting.read_waiting))
+        return pseudonym
+
+    def _note_left(self, client: KnownClient) -> None:
         if not client.has_left:
-            await self._write(lambda connection: store.leave_client(connection, client.id, now=time.time()))
             client.has_left = True
             self.rounds.leave(client.id)
             self._tell("left", clients=len(self.rounds.members))
+        self._check_soon()
+
+    def _note_wishes(self, waiting: Collection[int]) -> None:
+        """Clients that want to be forgotten, as the file says: they have left, and rounds stop learning."""
+        for client in (each for each in self._clients.values() if each.id in waiting):
+            self._note_left(client)
+        if waiting and not self.rounds.is_paused:
+            self._tell("forget", clients=len(waiting))
+            self.rounds.pause()
             self._check_soon()
 
     def standing(self, client: KnownClient) -> Standing:
@@ -175,73 +205,36 @@ class Coordinator:
             return None
         closes_in_s = round(max(rounds.closes_at - self._clock(), 0.0), 3)
         receipt = make_receipt(self._digest_key, self.past.start, rounds.number)
-        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, last, receipt)
+        forget = self._replay.news if rounds.is_replay and self._replay is not None else None
+        return RoundNews(rounds.number, closes_in_s, client.id in rounds.asked, last, receipt, forget)
 
     def published(self, round: int | None) -> PublishedRanker:
-        """The ranker of the open round, or of the next one if none is open."""
+        """The ranker of the open round, or of the next one if none is open; to people the newest, whatever it is."""
         current = self.rounds.number + self.rounds.is_over
-        if round not in (None, current):
+        if round not in (None, current) or (round is not None and self.rounds.is_replaying):
             raise RefusedError(Reason.round, "there is no ranker of this round: ask for the newest.")
-        if self._published is None or self._published.round != current:
-            self._published = publish_ranker(self.agreement, self._params, round=current)
-        return self._published
+        return self._shelf.find(self._params, round=current)
+
+    def candidate(self, round: int) -> PublishedRanker:
+        """What the open round, which forgets, starts from."""
+        if self._replay is None or not self.rounds.is_replaying or round != self.rounds.number:
+            raise RefusedError(Reason.round, "no round of this number forgets now: ask for the next one.")
+        return self._shelf.find(self._replay.params, round=round, is_candidate=True)
 
     # What they send
 
-    async def take_update(self, client: KnownClient, round: int, phase: str, weight: int, body: bytes) -> bool:
-        """Count an update that is good in itself, once. True: the very same was counted before."""
-        row = store.UpdateRow(round, phase, client.id, weight, store.digest_body(body, self._digest_key), body)
-        try:
-            return await self._take_update(client, row)
-        except RefusedError as refused:
-            if refused.reason in COUNTED:
-                client.refused = await self._write(lambda connection: count_refused(connection, row))
-            raise
+    def decline(self, client: KnownClient, round: int) -> None:
+        """It has nothing to replay in this round, which waits for it no longer."""
+        self.rounds.decline(client.id, round)
+        self._check_soon()
 
-    async def _take_update(self, client: KnownClient, row: store.UpdateRow) -> bool:
-        self._refuse_if_stopping()
-        self.past.refuse_if_behind()
-        if self.is_in_trouble:
-            raise RefusedError(Reason.disk, "the server cannot write to its disk: try again.", retry_after_s=5)
-        if row.round == self.rounds.number and row.key in self._digests:
-            return await self._take_again(row)
-        try:
-            self.rounds.reserve(client.id, row.round, self._clock())
-        except RefusedError as refused:
-            if refused.reason is not Reason.late:
-                raise
-            return await self._take_late(row, refused)
-        self._digests[row.key] = row.digest
-        written = self._in_flight[row.key] = self.writer.write_update(row)
-        written.add_done_callback(lambda done: self._settle(client, row, done.exception()))
-        await asyncio.shield(written)  # Why: whoever waits may go; the update is counted or not all the same
-        return False
-
-    async def _take_again(self, row: store.UpdateRow) -> bool:
-        if self._digests[row.key] != row.digest:
-            raise RefusedError(Reason.answered, "another update of this client counts in this round.")
-        if row.key in self._in_flight:
-            await asyncio.shield(self._in_flight[row.key])
-        return True
-
-    async def _take_late(self, row: store.UpdateRow, refused: RefusedError) -> bool:
-        """An answer to a round that is over: perhaps it was counted, and only the acknowledgement was lost."""
-        known = await self._write(lambda connection: store.find_digest(connection, row.round, *row.key))
-        if known is None:
-            raise refused
-        if known != row.digest:
-            raise RefusedError(Reason.answered, "another update of this client counts in this round.")
-        return True
-
-    def _settle(self, client: KnownClient, row: store.UpdateRow, error: BaseException | None) -> None:
+    def note_update(self, client: KnownClient, round: int, *, is_written: bool) -> None:
         """An update is on the disk, or could not be written."""
-        del self._in_flight[row.key]
-        if error is None:
-            client.accepted, client.last_round = client.accepted + 1, row.round
+        if is_written:
+            client.accepted, client.last_round = client.accepted + 1, round
             self.counters.n_accepted += 1
             self.rounds.confirm(client.id)
         else:
-            self._digests.pop(row.key, None)
             self.rounds.release(client.id)
             self._begin_trouble()
         self._check_soon()
@@ -266,7 +259,7 @@ class Coordinator:
 
     def gauges(self) -> dict[str, float]:
         """What goes up and down, for the operator."""
-        rounds = read_gauges(self.rounds, now=self._clock())
+        rounds = read_gauges(self.rounds, self._replay, now=self._clock())
         watched = {name: read() for name, read in self._watched.items()}
         return {**rounds, "polls": len(self.polls), "disk_trouble": self.is_in_trouble, **watched}
 
@@ -274,11 +267,18 @@ class Coordinator:
         """One more gauge."""
         self._watched[name] = read
 
+    def refuse_if_unable(self) -> None:
+        """Nothing is taken while the server stops, has a file that is too old, or cannot write."""
+        self._refuse_if_stopping()
+        self.past.refuse_if_behind()
+        if self.is_in_trouble:
+            raise RefusedError(Reason.disk, "the server cannot write to its disk: try again.", retry_after_s=5)
+
     def _refuse_if_stopping(self) -> None:
         if self.is_stopping:
             raise RefusedError(Reason.stopping, "the server is stopping: try again in a moment.", retry_after_s=2)
 
-    async def _write(self, work: Callable[[sa.Connection], Any]) -> Any:
+    async def write(self, work: Callable[[sa.Connection], Any]) -> Any:
         try:
             return await asyncio.shield(self.writer.write(work))
         except RefusedError as refused:
@@ -302,7 +302,6 @@ class Coordinator:
         if self.is_stopping or self.is_in_trouble or self._is_busy:
             return
         if self.is_behind:
-            self._look_soon()
             return
         now = self._clock()
         if (outcome := self.rounds.decide(now)) is not None:
@@ -310,34 +309,43 @@ class Coordinator:
         elif self.rounds.may_open(now):
             opening = self._make_opening(now)
             self._begin(lambda connection: store.open_round(connection, opening, now=time.time()), opening, None)
+        elif self._terms is not None and self.rounds.may_begin_replays:
+            self._begin(partial(forgetting.begin_forgetting, terms=self._terms, now=time.time()), None, None)
         elif (seconds := self.rounds.next_check(now)) is not None:
             self._timer = self._loop.call_later(seconds, self._check_rounds)
 
     def _end_round(self, outcome: Outcome, now: float) -> None:
         """The end of this round and, where it may, the beginning of the next in one transaction."""
-        number, opening = self.rounds.number, None
-        if self.rounds.may_follow(outcome, now):
-            opening = self._make_opening(now)
+        number, opening, running = self.rounds.number, None, self._replay
+        if self.rounds.may_follow(outcome, now) and (running is None or not running.is_last):
+            opening = self._make_opening(now, n_before=1)
         refused, self._unwritten = self._unwritten, Counter()
-        keeps, holds = self._config.keep_updates, self._config.hold_back
-        end = RoundEnd(number, outcome, self._params, self._state, self._price, keeps, refused, opening, holds)
-        self._begin(lambda connection: write_end(connection, self.agreement, end), opening, refused)
+        keeps, holds, price = self._config.keep_updates, self._config.hold_back, self._price
+        if running is None:
+            end = RoundEnd(number, outcome, self._params, self._state, price, keeps, refused, opening, holds)
+            self._begin(lambda connection: write_end(connection, self.agreement, end), opening, refused)
+        else:
+            end = RoundEnd(number, outcome, running.params, running.state, price, keeps, refused, opening)
+            write = partial(write_replay_end, agreement=self.agreement, end=end, running=running, sign=self._sign)
+            self._begin(write, opening, refused)
 
-    def _make_opening(self, now: float) -> store.Opening:
-        """The next round, and whom it asks."""
+    def _make_opening(self, now: float, *, n_before: int = 0) -> store.Opening:
+        """The next round, and whom it asks; n_before: steps of a forgetting that end with this one."""
         number, invited = self.rounds.next_number(now), self.rounds.invite(now)
+        if self._replay is not None:
+            return store.Opening(number, invited, self._replay.rounds[self._replay.step + n_before])
         return store.Opening(number, choose_cohort(self.agreement, invited, size=self.rules.cohort, round=number))
 
     def _begin(
         self,
-        work: Callable[[sa.Connection], RoundResult | None],
+        work: Callable[[sa.Connection], RoundResult | Forgetting | None],
         opening: store.Opening | None,
         refused: Counter[str] | None,
     ) -> None:
-        """Write the end or the beginning of a round; memory follows when it is on the disk."""
+        """Write the end or the beginning of a round or of a forgetting; memory follows when it is on the disk."""
         self._is_busy = True
 
-        def finish(done: asyncio.Future[RoundResult | None]) -> None:
+        def finish(done: asyncio.Future[RoundResult | Forgetting | None]) -> None:
             self._is_busy = False
             error = done.exception()
             if error is not None:
@@ -345,8 +353,11 @@ class Coordinator:
                 self._tell("write-failed", error=type(error).__name__)
                 self._begin_trouble()
                 return
-            if (result := done.result()) is not None:
+            if isinstance(result := done.result(), RoundResult):
                 self._note_end(result, refused or Counter())
+            elif result is not None:
+                self._replay = result
+                self.rounds.begin_replays(self._clock() + self._config.forget_patience_s)
             if opening is not None:
                 self._note_opening(opening)
             self.polls.wake()
@@ -374,11 +385,23 @@ class Coordinator:
         self.counters.lengths, self.counters.evidence = result.lengths, result.evidence
         if result.is_held:
             self._tell("held-back", round=rounds.number, step=result.lengths and result.lengths.step)
+        self._note_step(result)
         if rounds.state is RoundState.finished:
             self._tell("finished", rounds=rounds.n_closed)
 
+    def _note_step(self, result: RoundResult) -> None:
+        """Of a forgetting, if one runs."""
+        if self._replay is not None and result.replay is None:
+            self.rounds.end_replays()
+            if result.is_wished:
+                self.rounds.pause()
+            self._shelf.clear()
+            self._tell("forgotten", clients=result.n_forgotten, failure=result.not_forgotten)
+        self._replay = result.replay
+
     def _note_opening(self, opening: store.Opening) -> None:
-        self._opened_at, self._digests = self._clock(), {}
+        self._opened_at = self._clock()
+        self.intake.begin({})
         self.rounds.open(opening.asked, self._opened_at, number=opening.number)
 
     # A past that is missing
@@ -398,50 +421,29 @@ class Coordinator:
             self.polls.wake()
             self._check_soon()
 
-    def _look_soon(self) -> None:
-        """Once at a time. Why no timer that is set anew: whoever asks often would put it off for ever."""
-        if not self._is_looking:
-            self._is_looking = True
-            self._loop.call_later(_LOOK_AGAIN_S, self._look_for_decision)
+    # What the operator decides with a command
 
-    def _look_for_decision(self) -> None:
-        def finish(done: asyncio.Future[tuple[Past, Snapshot]]) -> None:
-            self._is_looking = False
-            if done.exception() is None and done.result()[0].decides(self.past):
-                self.past, found = done.result()
-                self._restore(found)
-                self._tell("decided", round=self.rounds.number + 1)
-                self.polls.wake()
+    def _note_decisions(self, found: Decisions) -> None:
+        if self.is_behind and found.snapshot is not None and found.past.decides(self.past):
+            self.past = found.past
+            self._restore(found.snapshot)
+            self._tell("decided", round=self.rounds.number + 1)
+            self.polls.wake()
             self._check_soon()
-
-        if not self.is_stopping:
-            look = self.writer.write(lambda connection: (read_past(connection), read_snapshot(connection)))
-            look.add_done_callback(finish)
+        self._note_wishes(found.waiting)
 
     # Trouble with the disk
 
+    @property
+    def is_in_trouble(self) -> bool:
+        return self.trouble.is_there
+
     def _begin_trouble(self) -> None:
-        """Accept nothing until something could be written again; what is true then stands in the file."""
-        if not self.is_in_trouble:
-            self.is_in_trouble = True
-            self._tell("disk-trouble")
-            self._loop.call_later(_TRY_AGAIN_S, self._try_again)
+        self.trouble.begin(self.writer)
 
-    def _note_loss(self, loss: Loss) -> None:
-        """The file was deleted or replaced: accept nothing any more."""
-        self.is_in_trouble, self.trouble = True, "the server's file was deleted or replaced: its log says what to do."
-        self._tell("file-lost", what=loss.what, copy=loss.copy and str(loss.copy), detail=loss.describe())
-
-    def _try_again(self) -> None:
-        def finish(done: asyncio.Future[Any]) -> None:
-            if done.exception() is not None:
-                self._loop.call_later(_TRY_AGAIN_S, self._try_again)
-                return
-            self._restore(done.result())
-            self.is_in_trouble = self._is_busy = False
-            self._tell("disk-works")
-            self.polls.wake()
-            self._check_soon()
-
-        if not self.is_stopping:
-            self.writer.write(probe_disk).add_done_callback(finish)
+    def _end_trouble(self, found: Snapshot) -> None:
+        self._restore(found)
+        self._is_busy = False
+        self._tell("disk-works")
+        self.polls.wake()
+        self._check_soon()

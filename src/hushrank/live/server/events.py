@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from hushrank.files import Json
+from hushrank.live.server.erasures import describe_forgetting
 from hushrank.live.server.evidence import Trust
 from hushrank.live.server.lengths import RoundLengths
 
@@ -69,6 +70,8 @@ def describe_status(status: Json) -> str:
     ]
     if status["lengths"] is not None:
         lines.append(f"newest      {RoundLengths(**status['lengths']).describe()}")
+    if status.get("forgetting") is not None:
+        lines.append(f"forgetting  {describe_forgetting(status['forgetting'])}")
     lines += describe_evidence(status)
     if status["missing"] is not None:
         lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
@@ -98,14 +101,15 @@ def describe_evidence(status: Json) -> list[str]:
 
 def describe_clients(clients: Sequence[Json]) -> str:
     """What `status.read_clients` gives, as a table."""
-    lines = ["client  accepted  refused  last round  trust  distrusted since"]
+    lines = ["client  pseudonym         accepted  refused  last round  trust  distrusted since"]
     for each in clients:
         last = "-" if each["last_round"] is None else each["last_round"]
         trust = "-" if each["trust"] is None else f"{each['trust']:.2f}"
         since = "-" if each["distrusted_since"] is None else f"round {each['distrusted_since']}"
         left = ", has left" if each["has_left"] else ""
         lines.append(
-            f"{each['client']:>6}  {each['accepted']:>8}  {each['refused']:>7}  {last:>10}  {trust:>5}  {since}{left}"
+            f"{each['client']:>6}  {each['pseudonym']}  "
+            f"{each['accepted']:>8}  {each['refused']:>7}  {last:>10}  {trust:>5}  {since}{left}"
         )
     return "\n".join(lines)
 
@@ -122,6 +126,12 @@ _LINES: dict[str, Callable[[Json], str]] = {
     "held-back": lambda facts: (
         f"round {facts['round']} was held back: its step of {facts['step']:.3g} is far longer than usual. Its clients "
         "may answer again; hold_back = false in server.toml lets such steps pass"
+    ),
+    "forget": lambda facts: f"clients to be forgotten: {facts['clients']}; no round learns until that is done",
+    "forgotten": lambda facts: (
+        f"clients that are forgotten: {facts['clients']}; the new ranker is in use"
+        if facts["failure"] is None
+        else f"forgetting failed: {facts['failure']}"
     ),
     "finished": lambda facts: f"finished after {facts['rounds']} rounds; the ranker stays: hushrank server export",
     "limit-reached": lambda facts: (

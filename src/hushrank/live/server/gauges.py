@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hushrank.live.server.forgetting import Forgetting
 from hushrank.live.server.rounds import Rounds, RoundState
 
 
-def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
-    """What goes up and down."""
+def read_gauges(rounds: Rounds, replay: Forgetting | None = None, *, now: float) -> dict[str, float]:
+    """What goes up and down. replay: a forgetting that runs."""
     return {
         "round": rounds.number,
         "rounds_closed": rounds.n_closed,
@@ -16,6 +17,9 @@ def read_gauges(rounds: Rounds, *, now: float) -> dict[str, float]:
         "clients_answered": len(rounds.answered),
         "clients_not_waited_for": len(rounds.members) - len(rounds.history.without_silent(rounds.members)),
         "round_deadline_seconds": rounds.closes_at - rounds.opened_at,
+        "forgetting": rounds.is_paused,
+        "forgetting_step": 0 if replay is None else replay.step,
+        "forgetting_steps": 0 if replay is None else len(replay.rounds),
     }
 
 
@@ -25,5 +29,6 @@ def describe_rounds(rounds: Rounds, *, seconds: float, n_refused: int) -> str:
         return f"finished after {rounds.n_closed} rounds"
     if not rounds.is_open:
         return f"{rounds.state}: {len(rounds.members)} clients, a round needs {rounds.rules.fewest} that are awake"
+    kind = " (forgets)" if rounds.is_replay else ""
     answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
-    return f"round {rounds.number}: {answers}, {seconds:.0f} s, {n_refused} refused"
+    return f"round {rounds.number}{kind}: {answers}, {seconds:.0f} s, {n_refused} refused"

@@ -77,9 +77,27 @@ def remember_evidence(connection: sa.Connection) -> None:
     )
 
 
+def remember_forgetting(connection: sa.Connection) -> None:
+    """Version 6: clients that want to be forgotten, and how far that is; rounds that replay earlier ones."""
+    run = connection.exec_driver_sql
+    run("ALTER TABLE rounds ADD COLUMN stands_for INTEGER")
+    run("ALTER TABLE updates ADD COLUMN is_filled INTEGER DEFAULT '0' NOT NULL")
+    run(
+        "CREATE TABLE wishes (client INTEGER NOT NULL, pseudonym VARCHAR(16) NOT NULL, wished_at FLOAT NOT NULL, "
+        "forgetting INTEGER, PRIMARY KEY (client), UNIQUE (pseudonym))"
+    )
+    run(
+        "CREATE TABLE forgettings (number INTEGER NOT NULL, state VARCHAR(8) NOT NULL, method VARCHAR(16) NOT NULL, "
+        "every INTEGER NOT NULL, searches INTEGER NOT NULL, step INTEGER NOT NULL, steps INTEGER NOT NULL, "
+        "n_lost INTEGER NOT NULL, n_answers INTEGER NOT NULL, n_filled INTEGER NOT NULL, params BLOB, memory BLOB, "
+        "began_at FLOAT NOT NULL, ended_at FLOAT, record TEXT, failure TEXT, PRIMARY KEY (number))"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     name_what_is_stored,
     remember_starts,
     forget_whose_token,
     remember_evidence,
+    remember_forgetting,
 )

@@ -29,6 +29,7 @@ from hushrank.live.server.connections import (
 )
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import lock_federation, read_keys
+from hushrank.live.server.erasures import make_signature
 from hushrank.live.server.events import Tell
 from hushrank.live.server.routes import Application, make_app
 from hushrank.live.server.tls_door import TlsListener, make_context
@@ -59,7 +60,8 @@ def serve(
     check_listening(config, behind_proxy=behind_proxy)
     with lock_federation(directory):
         keys, engine = read_keys(directory), store.open_store(directory / store.FILE)
-        coordinator = Coordinator(engine, config, digest_key=keys.digest_key, tell=tell)
+        sign = make_signature(directory)
+        coordinator = Coordinator(engine, config, digest_key=keys.digest_key, tell=tell, sign=sign)
         watch(coordinator)
         app = make_app(coordinator, config, operator_token=keys.operator_token)
         with bind(config) as listener:

@@ -7,6 +7,9 @@ quorum, or at its deadline with a quorum; below the quorum it is abandoned, and 
 and how long follows from `answer_history.py`. Whoever drives the rounds says what happened and when (`now`, in seconds
 of any clock that does not jump), asks what is due, and writes that down before it says so.
 
+While a client is being forgotten, rounds replay earlier ones and none learns. Such a round asks everybody who is
+enrolled, awake or not, and waits for all of them until patience ends, at least as long as any round.
+
 Why it is not frozen: a copy for every answer would make a round of n clients cost n^2.
 """
 
@@ -46,6 +49,7 @@ class RoundRules:
     rounds: int | None = None  # closed ones, after which the federation is finished
     separation: int = 1  # rounds from one that asks a client to the next that does, at least
     least_deadline_s: float = 5.0  # that a round stays open where everybody answers fast; deadline_s if that is less
+    counts_replays: bool = False  # whether rounds that forget are among `rounds`
 
     def __post_init__(self) -> None:
         if self.quorum < 0:
@@ -86,6 +90,9 @@ class Rounds:
     answered: set[int] = field(default_factory=set)  # whose answers are on the disk
     history: AnswerHistory = field(default_factory=AnswerHistory)
     last_asked: dict[int, int] = field(default_factory=dict)  # {client: round}, where clients rest
+    is_paused: bool = False  # somebody is to be forgotten: no round that learns opens
+    patient_until: float | None = None  # rounds replay, and wait for all until then; None: they learn
+    is_replay: bool = False  # whether the newest round forgets
     n_opened: int = field(init=False)  # rounds; Why not the number: where clients rest, numbers are left out
 
     def __post_init__(self) -> None:
@@ -94,13 +101,39 @@ class Rounds:
 
     def finish_if_enough(self) -> None:
         """Between rounds; call it once everybody has joined who was enrolled before."""
-        if self.state is RoundState.idle and self._is_enough(self.n_closed):
+        if self.state is RoundState.idle and not self.is_paused and self._is_enough(self.n_closed):
             self.state = RoundState.finished
+
+    def pause(self) -> None:
+        """Somebody is to be forgotten: from the end of this round on none learns."""
+        self.is_paused = True
+        if self.state is RoundState.finished:
+            self.state = RoundState.idle
+
+    def begin_replays(self, until: float) -> None:
+        """From now on rounds forget, and wait for everybody until then."""
+        self.pause()
+        self.patient_until = until
+
+    def end_replays(self) -> None:
+        """Between rounds: the next one learns, if there is one."""
+        self.is_paused, self.patient_until = False, None
+        self.finish_if_enough()
 
     @property
     def is_open(self) -> bool:
         """Whether answers may come."""
         return self.state in (RoundState.open, RoundState.collecting)
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether a round that forgets is open, or decided and not yet over."""
+        return self.is_replay and not self.is_over
+
+    @property
+    def may_begin_replays(self) -> bool:
+        """Whether somebody is to be forgotten, and the last round that learnt is over."""
+        return self.is_paused and self.patient_until is None and self.is_over
 
     @property
     def is_over(self) -> bool:
@@ -143,6 +176,8 @@ class Rounds:
     def invite(self, now: float) -> list[int]:
         """Whom the next round may ask, in order: who is awake and has rested; silent clients now and then, or if it
         takes them."""
+        if self.patient_until is not None:
+            return sorted(self.members)
         number = self.next_number(now)
         awake = [client for client in self.candidates(now) if self._rested_from(client) <= number]
         usual = self.history.without_silent(awake)
@@ -155,11 +190,14 @@ class Rounds:
 
     def may_follow(self, outcome: Outcome, now: float) -> bool:
         """Whether the next round may open in the same moment in which this one ends so."""
-        is_last = self._is_enough(self.n_closed + (outcome is Outcome.closed))
+        is_last = not self.is_paused and self._is_enough(self.n_closed + (outcome is Outcome.closed))
         return not is_last and self._pause_after() == 0 and self._are_ready(now)
 
     def _are_ready(self, now: float) -> bool:
         """Whether enough are awake, and have rested before the last round."""
+        if self.is_paused:  # Why not the fewest that are set: those who left may be missing for ever
+            is_enough = len(self.candidates(now)) >= max(self.rules.quorum, 1)
+            return self.patient_until is not None and is_enough
         if len(self.candidates(now)) < self.rules.fewest:
             return False
         is_counted = self.rules.rounds is not None and self.rules.separation > 1
@@ -181,7 +219,15 @@ class Rounds:
         self.pending, self.answered = set(), set()
         self.state, self.opened_at = RoundState.open, now
         self.closes_at = now + (self.rules.deadline_s if is_patient else self._usual_deadline())
+        self._note_kind(now)
         return self.number
+
+    def _note_kind(self, now: float) -> None:
+        """Of the newest round; one that forgets excuses nobody."""
+        self.is_replay = self.patient_until is not None
+        if self.patient_until is not None:
+            self.excused = set()
+            self.closes_at = max(now + self.rules.deadline_s, self.patient_until)
 
     def _is_next_patient(self) -> bool:
         """Whether the next round waits for all, with the whole time: now and then, and after too few answers."""
@@ -204,6 +250,7 @@ class Rounds:
         self.waiting = (self.asked & self.members.keys()) - self.answered
         self.state = RoundState.collecting if self.answered else RoundState.open
         self.opened_at, self.closes_at = now, now + self.rules.deadline_s
+        self._note_kind(now)
 
     def _note_asked(self, asked: Collection[int]) -> None:
         if self.rules.separation > 1:
@@ -222,7 +269,14 @@ class Rounds:
             raise RefusedError(Reason.answered, "another update of this client counts in this round.")
         self.waiting.remove(client)
         self.pending.add(client)
-        self.history.note_time(now - self.opened_at)
+        if not self.is_replay:
+            self.history.note_time(now - self.opened_at)
+
+    def decline(self, client: int, round: int) -> None:
+        """It has nothing to replay: the round waits for it no longer."""
+        if round != self.number or not self.is_open or not self.is_replay:
+            raise RefusedError(Reason.round, "no round of this number forgets now: ask for the next one.")
+        self.waiting.discard(client)
 
     def confirm(self, client: int) -> None:
         """Its answer is on the disk."""
@@ -254,8 +308,9 @@ class Rounds:
         """The outcome is on the disk."""
         if self.state is not RoundState.closing:
             raise ValueError(f"a round that is {self.state} cannot end: it was not decided.")
-        self.history.end_round(self.waiting, excused=self.excused, deadline_s=self.rules.deadline_s)
-        self.n_closed += outcome is Outcome.closed
+        if not self.is_replay:  # Why: who sleeps is asked, too, and is not silent
+            self.history.end_round(self.waiting, excused=self.excused, deadline_s=self.rules.deadline_s)
+        self.n_closed += outcome is Outcome.closed and (not self.is_replay or self.rules.counts_replays)
         self.opens_at = now + self._pause_after()
         self.n_silent = self._silent_with_this()
         self.state = RoundState.idle
@@ -276,10 +331,12 @@ class Rounds:
         return min(self.rules.fewest, self.rules.cohort or self.rules.fewest)
 
     def _silent_with_this(self) -> int:
-        return 0 if self.answered else self.n_silent + 1
+        return self.n_silent if self.is_replay else 0 if self.answered else self.n_silent + 1
 
     def _pause_after(self) -> float:
         """Seconds between the newest round and the next; longer and longer while nothing but noise moves the ranker."""
+        if self.is_replay:
+            return 0.0
         n = self._silent_with_this() - _SILENT_ROUNDS
         is_noise_alone = self.rules.quorum == 0 and n >= 0
         return max(

@@ -19,8 +19,10 @@ from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import ServerConfig
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.counters import as_text
+from hushrank.live.server.forgetting import read_forgotten
 from hushrank.live.server.instances import Instances
 from hushrank.live.server.limits import RateLimit, check_weight
+from hushrank.live.server.publication import PublishedRanker
 from hushrank.live.server.requests import Request, Response, address_of
 from hushrank.live.server.store import NO_TOKEN, hash_secret
 from hushrank.live.wire import protocol
@@ -33,6 +35,7 @@ _MOST_JSON = 1024  # bytes of a JSON body
 _WIRE, _VERSION = protocol.WIRE_HEADER.lower().encode(), str(protocol.WIRE_VERSION)
 _AGREEMENT, _WEIGHT = protocol.AGREEMENT_HEADER.lower().encode(), protocol.WEIGHT_HEADER.lower().encode()
 _RECEIPT = protocol.RECEIPT_HEADER.lower().encode()
+_FILLED = protocol.FILLED_HEADER.lower().encode()
 _INSTANCE = protocol.INSTANCE_HEADER.lower().encode()
 _BEFORE_ROUND = protocol.UPDATE.partition("{round}")[0]
 _OPERATOR = "operator"
@@ -52,6 +55,9 @@ def make_app(coordinator: Coordinator, config: ServerConfig, *, operator_token: 
         ("GET", protocol.ME): Endpoint(routes, protocol.ME, routes.me),
         ("POST", protocol.ENROL): Endpoint(routes, protocol.ENROL, routes.enrol),
         ("POST", protocol.LEAVE): Endpoint(routes, protocol.LEAVE, routes.leave),
+        ("GET", protocol.CANDIDATE): Endpoint(routes, protocol.CANDIDATE, routes.candidate),
+        ("POST", protocol.DECLINE): Endpoint(routes, protocol.DECLINE, routes.decline),
+        ("GET", protocol.FORGOTTEN): Endpoint(routes, protocol.FORGOTTEN, routes.forgotten),
         ("GET", protocol.HEALTH): Endpoint(routes, protocol.HEALTH, routes.health),
         ("GET", protocol.METRICS): Endpoint(routes, protocol.METRICS, routes.metrics),
         ("GET", protocol.OPENAPI): Endpoint(routes, protocol.OPENAPI, routes.openapi),
@@ -166,10 +172,15 @@ class Routes:
         self._meet(request)
         text = request.query().get("round")
         published = self._federation.published(None if text is None else _whole(text, "round"))
-        is_known = request.header(b"if-none-match") == published.etag
-        content, status = (b"", 304) if is_known else (published.content, 200)
-        kind = protocol.BODY_TYPE
-        return Response(content, status=status, media_type=kind, etag=published.etag, cache_control="no-cache")
+        return _send_ranker(request, published)
+
+    async def candidate(self, request: Request) -> Response:
+        self._meet(request)
+        return _send_ranker(request, self._federation.candidate(_asked_round(request)))
+
+    async def decline(self, request: Request) -> Response:
+        self._federation.decline(self._meet(request), _asked_round(request))
+        return Response({"declined": True})
 
     async def update(self, request: Request) -> Response:
         caller, limits = self._meet(request), self._federation.limits
@@ -181,17 +192,38 @@ class Routes:
         number, phase = _parse_update_path(request.scope["path"])
         body = await request.body(most=limits.n_bytes, within_s=self._body_timeout_s)
         limits.check(body)
-        is_again = await self._federation.take_update(caller, number, phase, weight, body)
+        is_filled = request.header(_FILLED) == "1"
+        is_again = await self._federation.intake.take(caller, number, phase, weight, body, is_filled=is_filled)
         return _AGAIN if is_again else _ACCEPTED
 
     async def leave(self, request: Request) -> Response:
-        await self._federation.leave(self._meet(request, or_left=True))
-        return Response({"left": True})
+        caller = self._meet(request, or_left=True)
+        if not await self._wants_forgetting(request):
+            await self._federation.leave(caller)
+            return Response({"left": True})
+        return Response({"left": True, "client": await self._federation.forget(caller)})
+
+    async def _wants_forgetting(self, request: Request) -> bool:
+        """Who sends nothing leaves, as ever."""
+        if request.header(b"content-length") in (None, "0"):
+            return False
+        said = await request.json(most=_MOST_JSON, within_s=self._body_timeout_s)
+        if said != {"forget": True}:
+            raise RefusedError(Reason.bad_request, 'the body must be {"forget": true}, or empty.')
+        return True
+
+    async def forgotten(self, request: Request) -> Response:
+        self._meet_stranger(request)
+        name = str(request.scope["path_params"]["client"])
+        found = await self._federation.write(lambda connection: read_forgotten(connection, name))
+        if found is None:
+            raise RefusedError(Reason.not_found, "nobody with this pseudonym has asked to be forgotten.")
+        return Response(found.as_json())
 
     async def health(self, request: Request) -> Response:
         self._meet_stranger(request)
         if self._federation.is_in_trouble:
-            raise RefusedError(Reason.disk, self._federation.trouble, retry_after_s=5)
+            raise RefusedError(Reason.disk, self._federation.trouble.words, retry_after_s=5)
         if self._federation.is_behind:
             raise RefusedError(Reason.behind, "the server's file is older than what clients have seen.")
         return Response({"status": "ok"})
@@ -269,6 +301,17 @@ class Routes:
 
     def _meet_stranger(self, request: Request) -> None:
         self._strangers.check(request.address, self._federation.now())
+
+
+def _send_ranker(request: Request, published: PublishedRanker) -> Response:
+    is_known = request.header(b"if-none-match") == published.etag
+    content, status = (b"", 304) if is_known else (published.content, 200)
+    kind = protocol.BODY_TYPE
+    return Response(content, status=status, media_type=kind, etag=published.etag, cache_control="no-cache")
+
+
+def _asked_round(request: Request) -> int:
+    return _whole(request.query().get("round", ""), "round")
 
 
 def _is_update(path: str) -> bool:

@@ -52,6 +52,7 @@ ROUNDS = Table(
     Column("closed_at", Float),
     Column("n_asked", Integer, nullable=False),
     Column("n_accepted", Integer),  # once it is over
+    Column("stands_for", Integer),  # the earlier round that it replays; NULL: it learns (`forgetting.py`)
 )
 ASKED = Table(  # of the open round only
     "asked",
@@ -69,6 +70,7 @@ UPDATES = Table(
     Column("weight", Integer, nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # keyed BLAKE2 of the body
     Column("body", LargeBinary),  # wiped when the round is over
+    Column("is_filled", Integer, nullable=False, server_default="0"),  # its length stands in for a missing one
     sqlite_with_rowid=False,
 )
 SEEN = Table(  # updates that did not count, so that the same bytes are not counted again; `received.py`
@@ -137,6 +139,35 @@ TRUST = Table(  # how much of a client's newest update counted; `evidence.py`
     Column("trust", Float, nullable=False),  # from 0 to 1
     Column("low_since", Integer),  # the first round of the present run of low trust, if there is one
     Column("n_low", Integer, nullable=False),  # updates in that run
+)
+
+WISHES = Table(  # of clients to be forgotten; `forgetting.py`
+    "wishes",
+    TABLES,
+    Column("client", Integer, primary_key=True),
+    Column("pseudonym", String(16), nullable=False, unique=True),
+    Column("wished_at", Float, nullable=False),
+    Column("forgetting", Integer),  # that fulfils it; NULL: it waits
+)
+FORGETTINGS = Table(  # one after another, each of one or more clients
+    "forgettings",
+    TABLES,
+    Column("number", Integer, primary_key=True),
+    Column("state", String(8), nullable=False),  # running, done or failed
+    Column("method", String(16), nullable=False),
+    Column("every", Integer, nullable=False),  # rounds from one that is replayed to the next
+    Column("searches", Integer, nullable=False),  # of a replayed round, at most
+    Column("step", Integer, nullable=False),  # how many are over
+    Column("steps", Integer, nullable=False),
+    Column("n_lost", Integer, nullable=False),  # steps that made no ranker
+    Column("n_answers", Integer, nullable=False),  # in the others
+    Column("n_filled", Integer, nullable=False),  # of these, with a length that stands in for a missing one
+    Column("params", LargeBinary),  # of the candidate, while it runs
+    Column("memory", LargeBinary),  # of the server for the candidate: named arrays
+    Column("began_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("record", Text),  # JSON, once it is done
+    Column("failure", Text),  # why it failed
 )
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hushrank.files import Json
 from hushrank.live.server import store
+from hushrank.live.server.erasures import read_forgetting
 from hushrank.live.server.evidence import read_evidence, read_trust
 from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
-from hushrank.live.wire.agreement import as_json
+from hushrank.live.wire.agreement import Agreement, as_json
+from hushrank.live.wire.credentials import name_client
 from hushrank.live.wire.terms import guarantee_of, price_of, ranker_of, relation_of, total_epsilon_of
 from hushrank.privacy.banded import count_answers
-from hushrank.privacy.renyi import composed_epsilon
+from hushrank.privacy.named import MODES
+from hushrank.privacy.renyi import Spend, composed_epsilon
 from hushrank.rankers.named import write_ranker
 
 
@@ -23,14 +27,13 @@ def read_status(directory: Path) -> Json:
         agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
         members, spends = store.read_members(connection), store.read_spends(connection)
         missing, lengths = read_past(connection).missing, read_lengths(connection)
-        evidence = read_evidence(connection)
+        evidence, forgetting = read_evidence(connection), read_forgetting(connection)
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
-    price = price_of(agreement)
     separation = agreement.separation or 1
-    n_done = rounds.n_closed if separation == 1 else rounds.number  # Why: where clients rest, left-out numbers count
+    n_closed = rounds.count_closed(with_replays=MODES[agreement.privacy].is_accounted)
+    n_done = n_closed if separation == 1 else rounds.number  # Why: where clients rest, left-out numbers count
     is_finished = agreement.rounds is not None and n_done >= agreement.rounds and not rounds.is_open
-    spends = spends[: count_answers(rounds.number, separation)]  # what a client could answer at most
     return {
         "name": agreement.name,
         "digest": agreement.digest,
@@ -40,6 +43,7 @@ def read_status(directory: Path) -> Json:
         "answers": len(rounds.answered) if rounds.is_open else None,
         "asked": len(rounds.asked) if rounds.is_open else None,
         "rounds_closed": rounds.n_closed,
+        "rounds_replayed": rounds.n_replayed,
         "rounds_abandoned": len(rounds.abandoned),
         "clients": sum(not member.has_left for member in members),
         "clients_left": sum(member.has_left for member in members),
@@ -48,6 +52,15 @@ def read_status(directory: Path) -> Json:
         "missing": missing,
         "lengths": lengths,
         **evidence.as_json(),
+        "forgetting": forgetting,
+        **describe_spending(agreement, spends[: count_answers(rounds.number, separation)]),
+    }
+
+
+def describe_spending(agreement: Agreement, spends: Sequence[Spend]) -> Json:
+    """As JSON. spends: what a client could answer at most."""
+    price = price_of(agreement)
+    return {
         "epsilon_spent": composed_epsilon(spends, delta=agreement.delta) if spends and price else None,
         "epsilon_total": total_epsilon_of(agreement),
         "delta": agreement.delta,
@@ -62,10 +75,12 @@ def read_clients(directory: Path) -> list[Json]:
     engine = store.open_store(directory / store.FILE, read_only=True)
     with engine.begin() as connection:
         members, trust = store.read_members(connection), read_trust(connection)
+        digest = store.read_agreement(connection).digest
     engine.dispose()
     return [
         {
             "client": member.id,
+            "pseudonym": name_client(member.credential_hash, digest),
             "has_left": member.has_left,
             "accepted": member.accepted,
             "refused": member.refused,

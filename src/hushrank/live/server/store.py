@@ -39,6 +39,7 @@ from hushrank.live.server.schema import (
     read_version,
 )
 from hushrank.live.wire.agreement import Agreement, canonical, parse_agreement
+from hushrank.live.wire.credentials import hash_secret as hash_secret
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.protocol import UPDATE_PHASE
 from hushrank.live.wire.refusals import Reason, RefusedError
@@ -59,6 +60,7 @@ class UpdateRow(NamedTuple):
     weight: int
     digest: bytes
     body: bytes
+    is_filled: int = 0  # whether its length stands in for a missing one, in a round that forgets
 
     @property
     def key(self) -> tuple[str, int]:
@@ -83,16 +85,22 @@ class Opening:
 
     number: int
     asked: Sequence[int]
+    stands_for: int | None = None  # the earlier round that it replays; None: it learns
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A round to be ended; ranker None: it is abandoned."""
+    """A round to be ended; ranker None: it is abandoned, or what came of it is no ranker for people yet."""
 
     number: int
     ranker: tuple[Array, NamedArrays] | None  # the new one
     price: Spend | None  # what it cost a client that answered
     keep_updates: bool  # for audits; usually they are wiped
+    makes_candidate: bool = False  # whether it made one, which is kept elsewhere (`forgetting.py`)
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.abandoned if self.ranker is None and not self.makes_candidate else Outcome.closed
 
 
 class StoredRounds(NamedTuple):
@@ -104,16 +112,16 @@ class StoredRounds(NamedTuple):
     is_open: bool  # the newest one
     asked: set[int]  # of the open round
     digests: dict[tuple[str, int], bytes]  # {(phase, client): of its update} of the open round
+    n_replayed: int = 0  # closed rounds that forget; n_closed has them not
+
+    def count_closed(self, *, with_replays: bool) -> int:
+        """As the agreed number of rounds counts them."""
+        return self.n_closed + (self.n_replayed if with_replays else 0)
 
     @property
     def answered(self) -> set[int]:
         """Whose updates of the open round are in the file."""
         return {client for phase, client in self.digests if phase == UPDATE_PHASE}
-
-
-def hash_secret(secret: str) -> bytes:
-    """SHA-256: of 256 random bits, so that it needs neither salt nor stretching."""
-    return hashlib.sha256(secret.encode()).digest()
 
 
 def digest_body(body: bytes, key: bytes) -> bytes:
@@ -221,7 +229,8 @@ def _as_member(row: Any) -> Member:
     return Member(row.id, row.credential_hash, row.accepted, row.last_round, row.refused, has_left=not is_there)
 
 
-_INSERT_UPDATE = f"INSERT INTO {UPDATES.name} ({', '.join(UpdateRow._fields)}) VALUES (?, ?, ?, ?, ?, ?)"
+_PLACES = ", ".join("?" * len(UpdateRow._fields))
+_INSERT_UPDATE = f"INSERT INTO {UPDATES.name} ({', '.join(UpdateRow._fields)}) VALUES ({_PLACES})"
 _COUNT_UPDATE = f"UPDATE {CLIENTS.name} SET accepted = accepted + 1, last_round = ? WHERE id = ?"
 
 
@@ -268,15 +277,20 @@ def forget_noise(connection: sa.Connection) -> None:
     connection.execute(sa.update(RANKERS).where(RANKERS.c.round == row.round).values(state=pack_arrays(state)))
 
 
-def read_first_ranker(connection: sa.Connection) -> Array:
-    """[n_params] the parameters before round 1."""
-    row = connection.execute(sa.select(RANKERS.c.params).where(RANKERS.c.round == 0)).one_or_none()
+def read_first_ranker(connection: sa.Connection) -> tuple[Array, NamedArrays]:
+    """[n_params] the parameters before round 1, and the server's memory then."""
+    row = connection.execute(sa.select(RANKERS).where(RANKERS.c.round == 0)).one_or_none()
     if row is None:
         raise ValueError(
             "the first ranker of this federation is gone: an older hushrank, which kept only the newest, ran its first "
             "rounds. What starts from the first ranker is impossible here; a new federation keeps it."
         )
-    return np.frombuffer(row.params, "<f4")
+    return np.frombuffer(row.params, "<f4"), unpack_arrays(row.state)
+
+
+def publish_ranker(connection: sa.Connection, round: int, params: Array, state: NamedArrays) -> None:
+    """The newest one from now on, made by this round."""
+    connection.execute(sa.insert(RANKERS).values(_ranker_row(round, params, state)))
 
 
 def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]:
@@ -285,7 +299,7 @@ def _ranker_row(round: int, params: Array, state: NamedArrays) -> dict[str, Any]
 
 def open_round(connection: sa.Connection, opening: Opening, *, now: float) -> None:
     row = {"number": opening.number, "state": Outcome.open, "opened_at": now, "n_asked": len(opening.asked)}
-    connection.execute(sa.insert(ROUNDS).values(row))
+    connection.execute(sa.insert(ROUNDS).values({**row, "stands_for": opening.stands_for}))
     connection.execute(sa.insert(ASKED), [{"round": opening.number, "client": client} for client in opening.asked])
 
 
@@ -294,18 +308,17 @@ def close_round(connection: sa.Connection, closing: Closing, *, now: float) -> N
     n_accepted = connection.execute(
         sa.select(sa.func.count()).select_from(UPDATES).where(_is_of(closing.number, UPDATE_PHASE))
     ).scalar_one()
-    state = Outcome.abandoned if closing.ranker is None else Outcome.closed
     connection.execute(
         sa.update(ROUNDS)
         .where(ROUNDS.c.number == closing.number, ROUNDS.c.state == Outcome.open)
-        .values(state=state, closed_at=now, n_accepted=int(n_accepted))
+        .values(state=closing.outcome, closed_at=now, n_accepted=int(n_accepted))
     )
     connection.execute(sa.delete(ASKED))
     if closing.ranker is not None:
-        connection.execute(sa.insert(RANKERS).values(_ranker_row(closing.number, *closing.ranker)))
-        if closing.price is not None:
-            price = {"mechanism": closing.price.mechanism, "ratio": closing.price.ratio, "times": closing.price.times}
-            connection.execute(sa.insert(SPENT).values(round=closing.number, **price))
+        publish_ranker(connection, closing.number, *closing.ranker)
+    if closing.price is not None and closing.outcome is Outcome.closed:
+        price = {"mechanism": closing.price.mechanism, "ratio": closing.price.ratio, "times": closing.price.times}
+        connection.execute(sa.insert(SPENT).values(round=closing.number, **price))
     if not closing.keep_updates:
         _wipe(connection, closing.number)
 
@@ -320,7 +333,8 @@ def _wipe(connection: sa.Connection, round: int) -> None:
 
 def restore_rounds(connection: sa.Connection) -> StoredRounds:
     """Where the rounds stood."""
-    states = {row.number: row.state for row in connection.execute(sa.select(ROUNDS.c.number, ROUNDS.c.state))}
+    rows = connection.execute(sa.select(ROUNDS.c.number, ROUNDS.c.state, ROUNDS.c.stands_for)).all()
+    states = {row.number: row.state for row in rows}
     number = max(states, default=0)
     asked, digests = set[int](), dict[tuple[str, int], bytes]()
     is_open = states.get(number) == Outcome.open
@@ -329,8 +343,9 @@ def restore_rounds(connection: sa.Connection) -> StoredRounds:
         chosen = sa.select(UPDATES.c.phase, UPDATES.c.client, UPDATES.c.digest).where(UPDATES.c.round == number)
         digests = {(row.phase, row.client): row.digest for row in connection.execute(chosen)}
     abandoned = {number for number, state in states.items() if state == Outcome.abandoned}
-    n_closed = sum(state == Outcome.closed for state in states.values())
-    return StoredRounds(number, n_closed, abandoned, is_open, asked, digests)
+    closed = [row.stands_for for row in rows if row.state == Outcome.closed]
+    n_replayed = sum(earlier is not None for earlier in closed)
+    return StoredRounds(number, len(closed) - n_replayed, abandoned, is_open, asked, digests, n_replayed)
 
 
 def read_spends(connection: sa.Connection) -> list[Spend]:

@@ -47,6 +47,7 @@ from hushrank.rankers.keys import RankerKeys
 
 METHODS = ("fpdgd", EVOLUTION)
 CLICK_REWARDS = ("MaxRR", "LastRR", "click-through")  # Why: the others need relevance grades, which no person has
+ERASER, FRESH = "eraser", "fresh"  # how a federation forgets a client
 ESSENTIAL = "essential"  # in the JSON: names of keys that whoever joins must know
 _MOST_PARAMS = 10**7  # Why: a message of 40 MB; a larger number is a mistake or an attack on a client's memory
 _FIRST = (
@@ -88,6 +89,20 @@ class Agreement(RankerKeys, LocalStepKeys, ServerStepKeys, AggregationKeys, Agre
     )
     rounds: int | None = key(
         None, "after which the federation is finished; None (endless) only without protection", check=at_least(1)
+    )
+    keep_every: int | None = key(
+        None,
+        "rounds from one whose update's length every client keeps to the next: by them a client that left is forgotten",
+        check=at_least(1),
+        only_for=(METHODS[0],),
+        is_essential=False,  # Why: who does not know it learns as ever, and leaves rounds that forget out
+    )
+    forget_method: str | None = key(
+        None,
+        "how a client is forgotten: eraser (default with keep_every) or fresh, which needs no kept lengths",
+        choices=(ERASER, FRESH),
+        only_for=(METHODS[0],),
+        is_essential=False,
     )
     reward: str | None = key(
         None, "foltr-es: what is made larger", choices=CLICK_REWARDS, only_for=(EVOLUTION,), is_needed=True
@@ -254,6 +269,7 @@ def check_terms(agreement: Agreement) -> None:
             raise ValueError(f"{agreement.method} with privacy={agreement.privacy} needs {name}{hint}.")
     check_compatible(combination_of(agreement))
     check_rounds(agreement)
+    check_forgetting(agreement)
 
 
 def combination_of(agreement: Agreement) -> Combination:
@@ -284,6 +300,16 @@ def check_rounds(agreement: Agreement) -> None:
     if agreement.n_honest is not None and agreement.n_clients is not None and agreement.n_honest > agreement.n_clients:
         raise ValueError(
             f"n_honest is {agreement.n_honest}, more than the {agreement.n_clients} clients expected in a round."
+        )
+
+
+def check_forgetting(agreement: Agreement) -> None:
+    if agreement.forget_method == ERASER and agreement.keep_every is None:
+        raise ValueError(f"forget_method={ERASER} needs keep_every: clients must keep the lengths of their updates.")
+    if (agreement.separation or 1) > 1 and (agreement.keep_every or agreement.forget_method):
+        raise ValueError(
+            "a federation whose clients rest (separation) cannot forget a client: leave keep_every and forget_method "
+            "out."
         )
 
 

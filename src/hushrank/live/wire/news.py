@@ -6,7 +6,7 @@ Keys that are not known here are passed over, so that a newer server may say mor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -54,6 +54,64 @@ NEWS: Json = {
 }
 
 
+FORGET: Json = {
+    "type": "object",
+    "description": "only of a round that forgets: its client replays what it learnt from in an earlier round",
+    "required": ["step", "steps", "round", "searches"],
+    "properties": {
+        "step": {**ROUND, "description": "the first is 1"},
+        "steps": ROUND,
+        "round": {**ROUND, "description": "the earlier round that is replayed"},
+        "searches": {**ROUND, "description": "of that round, at most so many are replayed"},
+    },
+}
+
+
+class ForgettingState(StrEnum):
+    """What became of a client's wish to be forgotten."""
+
+    waiting = "waiting"
+    running = "running"
+    done = "done"
+    failed = "failed"
+
+
+FORGOTTEN: Json = {
+    "state": {"enum": [str(state) for state in ForgettingState]},
+    "step": {"type": "integer", "minimum": 0, "description": "how many steps are over"},
+    "steps": {"type": "integer", "minimum": 0},
+    "detail": {"type": ["string", "null"], "description": "why it failed"},
+    "record": {"type": ["object", "null"], "description": "the signed erasure record, once it is done"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetNews:
+    """What a round that forgets asks for."""
+
+    step: int  # of so many; the first is 1
+    steps: int
+    round: int  # the earlier round that is replayed
+    searches: int  # at most so many of it
+
+    def as_json(self) -> Json:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What became of a client's wish to be forgotten: the answer of /v1/forgotten."""
+
+    state: ForgettingState
+    step: int = 0  # steps that are over
+    steps: int = 0
+    detail: str | None = None  # why it failed
+    record: Json | None = None  # once it is done
+
+    def as_json(self) -> Json:
+        return {**asdict(self), "state": str(self.state)}
+
+
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
     """The last round that a client's update was accepted in, and what became of it."""
@@ -61,7 +119,7 @@ class LastAnswer:
     round: int
     outcome: Outcome
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         return {"round": self.round, "outcome": str(self.outcome)}
 
 
@@ -73,7 +131,7 @@ class Standing:
     last: LastAnswer | None
     received_updates: int | None = None  # well-formed ones, accepted or not; None: an older server, which did not count
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         said = {"accepted_updates": self.accepted_updates, "last": self.last and self.last.as_json()}
         return said if self.received_updates is None else {**said, "received_updates": self.received_updates}
 
@@ -92,13 +150,15 @@ class RoundNews:
     is_asked: bool  # whether this client's update is wanted
     last: LastAnswer | None
     receipt: str | None = None  # that this round was told; the client keeps the newest one
+    forget: ForgetNews | None = None  # None: the round learns
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         last = self.last and self.last.as_json()
         if self.round is None:
             return {"finished": True, "last": last}
         said = {"round": self.round, "closes_in_s": self.closes_in_s, "is_asked": self.is_asked, "last": last}
-        return said if self.receipt is None else {**said, "receipt": self.receipt}
+        receipt = {} if self.receipt is None else {"receipt": self.receipt}
+        return {**said, **receipt, **({} if self.forget is None else {"forget": self.forget.as_json()})}
 
 
 def parse_standing(values: object) -> Standing:
@@ -118,7 +178,30 @@ def parse_news(values: object) -> RoundNews:
     if not (closes is None or is_number) or not isinstance(is_asked, bool):
         raise ValueError("the server's news of a round lack closes_in_s or is_asked.")
     closes_in_s = None if closes is None else float(closes)
-    return RoundNews(_whole(known, "round", 1), closes_in_s, is_asked, _parse_last(known), _parse_receipt(known))
+    told = (_parse_last(known), _parse_receipt(known), _parse_forget(known))
+    return RoundNews(_whole(known, "round", 1), closes_in_s, is_asked, *told)
+
+
+def parse_forgotten(values: object) -> Forgotten:
+    """From JSON that anybody may have written."""
+    known = _as_mapping(values)
+    if known.get("state") not in tuple(ForgettingState):
+        raise ValueError("the server does not say whether the client is forgotten.")
+    detail, record = known.get("detail"), known.get("record")
+    steps = _whole(known, "step", 0), _whole(known, "steps", 0)
+    return Forgotten(
+        ForgettingState(known["state"]),
+        *steps,
+        detail if isinstance(detail, str) else None,
+        record if isinstance(record, dict) else None,
+    )
+
+
+def _parse_forget(known: Mapping[str, Any]) -> ForgetNews | None:
+    if known.get("forget") is None:
+        return None
+    asked = _as_mapping(known["forget"])
+    return ForgetNews(*(_whole(asked, name, 1) for name in ("step", "steps", "round", "searches")))
 
 
 def _parse_receipt(known: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from hushrank import __version__
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import describe_agreement
-from hushrank.live.wire.news import LAST, NEWS, ROUND, STANDING
+from hushrank.live.wire.news import FORGET, FORGOTTEN, LAST, NEWS, ROUND, STANDING
 from hushrank.live.wire.protocol import MOST_WAIT_S
 from hushrank.live.wire.refusals import Reason
 
@@ -18,6 +18,7 @@ _INSTANCE: Json = {
     "description": "random, new at every start of a client: two processes with one credential are told apart by it",
 }
 _SECRET: Json = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$", "minLength": 43, "maxLength": 43}
+_PSEUDONYM: Json = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _REASONS = [str(reason) for reason in Reason if reason is not Reason.unknown]
 _BYTES: Json = {protocol.BODY_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 
@@ -37,11 +38,10 @@ def describe_api() -> Json:
             protocol.ROUND: {"get": _round()},
             protocol.RANKER: {"get": _ranker()},
             protocol.UPDATE: {"put": _update()},
-            protocol.LEAVE: {
-                "post": _for_clients(
-                    "Leave permanently; repeating the request is harmless", _object(left={"const": True})
-                )
-            },
+            protocol.LEAVE: {"post": _leave()},
+            protocol.CANDIDATE: {"get": _candidate()},
+            protocol.DECLINE: {"post": _decline()},
+            protocol.FORGOTTEN: {"get": _forgotten()},
             protocol.HEALTH: {"get": _open("Whether the server works", _object(status={"const": "ok"}), "503")},
             protocol.METRICS: {"get": _metrics()},
             protocol.OPENAPI: {"get": _open("This description", {"type": "object"})},
@@ -114,6 +114,7 @@ def _enrol() -> Json:
 
 def _round() -> Json:
     news, finished = _object(**NEWS), _object(finished={"const": True}, last=LAST)
+    news["properties"]["forget"] = FORGET
     said = _for_clients("The next round, as soon as it is open", {"anyOf": [news, finished]}, "400", "409")
     wait = {"type": "number", "minimum": 0, "maximum": MOST_WAIT_S}
     said["parameters"] += [_query("after", {**ROUND, "minimum": 0}), _query("wait", wait)]
@@ -129,6 +130,35 @@ def _ranker() -> Json:
     return said
 
 
+def _leave() -> Json:
+    answer = _object(left={"const": True})
+    answer["properties"]["client"] = {**_PSEUDONYM, "description": "only of one who wants to be forgotten"}
+    said = _for_clients(
+        "Leave permanently; repeating the request is harmless", answer, "400", "408", "409", "413", "415"
+    )
+    content = {"application/json": {"schema": {**_object(forget={"const": True}), "additionalProperties": False}}}
+    return {**said, "requestBody": {"required": False, "content": content}}
+
+
+def _candidate() -> Json:
+    said = _for_clients("What an open round that forgets starts from, as a safetensors file", {}, "400", "404")
+    asked = {**_query("round", ROUND), "required": True}
+    said["parameters"] += [asked, _header("If-None-Match", {"type": "string"}, required=False)]
+    said["responses"] |= {"200": {"description": "the ranker", "content": _BYTES}, "304": {"description": "unchanged"}}
+    return said
+
+
+def _decline() -> Json:
+    said = _for_clients("A client has nothing to replay", _object(declined={"const": True}), "400", "404")
+    said["parameters"].append({**_query("round", ROUND), "required": True})
+    return said
+
+
+def _forgotten() -> Json:
+    said = _open("What became of a client's wish to be forgotten", _object(**FORGOTTEN), "404", "503")
+    return {**said, "parameters": [_path("client", _PSEUDONYM)]}
+
+
 def _update() -> Json:
     answer = {**_object(accepted={"const": True}), "additionalProperties": {"const": True}}
     refusals = ["400", "403", "404", "408", "409", "410", "411", "413", "415", "422"]
@@ -139,6 +169,7 @@ def _update() -> Json:
         _path("phase", {"enum": list(protocol.PHASES)}),
         _header(protocol.AGREEMENT_HEADER, digest),
         _header(protocol.WEIGHT_HEADER, {"type": "integer", "minimum": 1}, required=False),
+        _header(protocol.FILLED_HEADER, {"const": "1"}, required=False),
     ]
     return {**said, "requestBody": {"required": True, "content": _BYTES}}
 

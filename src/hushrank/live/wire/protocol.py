@@ -13,10 +13,12 @@ WIRE_VERSION = 1  # Why: also names how a perturbation is made of a seed; anothe
 
 FEDERATION, ENROL, ME, LEAVE = "/v1/federation", "/v1/enrol", "/v1/me", "/v1/leave"
 ROUND, RANKER, UPDATE = "/v1/round", "/v1/ranker", "/v1/rounds/{round}/{phase}"
+CANDIDATE, DECLINE, FORGOTTEN = "/v1/candidate", "/v1/decline", "/v1/forgotten/{client}"  # of forgetting
 HEALTH, METRICS, OPENAPI = "/v1/health", "/v1/metrics", "/v1/openapi.json"
 WIRE_HEADER, AGREEMENT_HEADER, WEIGHT_HEADER = "Hushrank-Wire", "Hushrank-Agreement", "Hushrank-Weight"
 RECEIPT_HEADER = "Hushrank-Receipt"  # the newest receipt that the server gave with the news of a round
 INSTANCE_HEADER = "Hushrank-Instance"  # of a long poll: which process of this client asks; new at every start
+FILLED_HEADER = "Hushrank-Filled"  # of an answer that forgets: 1, its length stands in for one that is missing
 BODY_TYPE = "application/octet-stream"  # of an update and of a ranker
 MOST_WAIT_S = 60  # that a long poll may ask for
 

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     answered = "answered"  # 409: another body of this client already counts in this round
     agreement = "agreement"  # 409: the client joined under another agreement
     clone = "clone"  # 409: a newer process of this client has taken the place of this one
+    forget = "forget"  # 409: nothing can be forgotten here, or not for this client
     late = "late"  # 410: the round is over
     size = "size"  # 411, 413: no length, or too long
     media = "media"  # 415: a body of another type
@@ -47,6 +48,7 @@ STATUS: dict[Reason, int] = {
     Reason.answered: 409,
     Reason.agreement: 409,
     Reason.clone: 409,
+    Reason.forget: 409,
     Reason.late: 410,
     Reason.size: 413,
     Reason.media: 415,

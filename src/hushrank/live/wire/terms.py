@@ -11,7 +11,7 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.federation.evolution import Evolution
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.keys import check_value, keys_of, method_keys, read_value
-from hushrank.live.wire.agreement import Agreement
+from hushrank.live.wire.agreement import ERASER, FRESH, Agreement
 from hushrank.privacy.banded import count_answers
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.placement import Adjacency
@@ -108,6 +108,13 @@ def total_epsilon_of(agreement: Agreement) -> float | None:
         return None
     answers = count_answers(agreement.rounds, agreement.separation or 1)
     return composed_epsilon([replace(price, times=price.times * answers)], delta=agreement.delta)
+
+
+def forget_method_of(agreement: Agreement) -> str | None:
+    """How this federation forgets a client; None: it cannot."""
+    if agreement.is_evolution or (agreement.separation or 1) > 1:
+        return None
+    return agreement.forget_method or (FRESH if agreement.keep_every is None else ERASER)
 
 
 def guarantee_of(agreement: Agreement) -> str:
