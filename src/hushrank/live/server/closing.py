@@ -14,7 +14,7 @@ from hushrank.aggregation.tolerance import BadResultError, NotDefinedError
 from hushrank.files import Json
 from hushrank.live.server import store
 from hushrank.live.server.evidence import Evidence, keep_evidence, read_evidence
-from hushrank.live.server.forgetting import Forgetting
+from hushrank.live.server.forgetting import LiveForgetting
 from hushrank.live.server.lengths import RoundLengths, is_jump, keep_lengths, measure_lengths
 from hushrank.live.server.new_ranker import NewRanker, next_ranker
 from hushrank.live.wire.agreement import Agreement
@@ -48,7 +48,7 @@ class RoundResult(NamedTuple):
     is_held: bool = False  # abandoned because its step jumped
     evidence: Evidence = Evidence()  # what the aggregation rule said, now and before
     failure: str | None = None  # why its updates made no ranker, though there were enough
-    replay: Forgetting | None = None  # that goes on, after a round that forgets
+    replay: LiveForgetting | None = None  # that goes on, after a round that forgets
     n_forgotten: int = 0  # clients, with this round
     not_forgotten: str | None = None  # why a forgetting failed with this round
     is_wished: bool = False  # whether others wait to be forgotten, after a round that forgets

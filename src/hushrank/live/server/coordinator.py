@@ -24,7 +24,7 @@ from hushrank.live.server.cohort import choose_cohort
 from hushrank.live.server.config import ServerConfig, rules_of
 from hushrank.live.server.counters import Counters
 from hushrank.live.server.events import Tell
-from hushrank.live.server.forgetting import Forgetting
+from hushrank.live.server.forgetting import LiveForgetting
 from hushrank.live.server.gauges import describe_rounds, read_gauges
 from hushrank.live.server.intake import Intake
 from hushrank.live.server.limits import limits_of
@@ -66,7 +66,7 @@ class Coordinator:
         self._config, self._engine, self._digest_key = config, engine, digest_key
         self.intake, self._shelf = Intake(self, digest_key), Shelf(self.agreement)
         self._terms, self._sign = forgetting.forget_terms_of(self.agreement, config), sign
-        self._replay: Forgetting | None = None  # that runs
+        self._replay: LiveForgetting | None = None  # that runs
         self._tell, self._clock = tell, clock
         self._price = price_of(self.agreement)
         self._unwritten: Counter[str] = Counter()  # refusals that the file does not know of
@@ -338,14 +338,14 @@ class Coordinator:
 
     def _begin(
         self,
-        work: Callable[[sa.Connection], RoundResult | Forgetting | None],
+        work: Callable[[sa.Connection], RoundResult | LiveForgetting | None],
         opening: store.Opening | None,
         refused: Counter[str] | None,
     ) -> None:
         """Write the end or the beginning of a round or of a forgetting; memory follows when it is on the disk."""
         self._is_busy = True
 
-        def finish(done: asyncio.Future[RoundResult | Forgetting | None]) -> None:
+        def finish(done: asyncio.Future[RoundResult | LiveForgetting | None]) -> None:
             self._is_busy = False
             error = done.exception()
             if error is not None:

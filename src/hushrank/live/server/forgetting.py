@@ -42,7 +42,7 @@ class ForgetTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
+class LiveForgetting:
     """One that runs."""
 
     number: int
@@ -148,7 +148,7 @@ def read_leavers(connection: sa.Connection, number: int) -> dict[int, str]:
     return {row.client: row.pseudonym for row in connection.execute(chosen)}
 
 
-def begin_forgetting(connection: sa.Connection, terms: ForgetTerms, *, now: float) -> Forgetting | None:
+def begin_forgetting(connection: sa.Connection, terms: ForgetTerms, *, now: float) -> LiveForgetting | None:
     """Of all who wait; None: nobody does."""
     if not read_waiting(connection):
         return None
@@ -159,22 +159,24 @@ def begin_forgetting(connection: sa.Connection, terms: ForgetTerms, *, now: floa
     made = connection.execute(sa.insert(FORGETTINGS).values({**row, **_candidate(params, memory)}))
     number = int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
     connection.execute(sa.update(WISHES).where(WISHES.c.forgetting.is_(None)).values(forgetting=number))
-    return Forgetting(number, terms, tuple(rounds), 0, params, memory)
+    return LiveForgetting(number, terms, tuple(rounds), 0, params, memory)
 
 
-def read_running(connection: sa.Connection) -> Forgetting | None:
+def read_running(connection: sa.Connection) -> LiveForgetting | None:
     is_running = FORGETTINGS.c.state == ForgettingState.running
     row = connection.execute(sa.select(FORGETTINGS).where(is_running)).one_or_none()
     if row is None:
         return None
     rounds = tuple(find_replayed(connection, row.every)[: row.steps])  # Why the same: meanwhile no round learns
     terms = ForgetTerms(row.method, row.every, row.searches)
-    return Forgetting(row.number, terms, rounds, row.step, np.frombuffer(row.params, "<f4"), unpack_arrays(row.memory))
+    return LiveForgetting(
+        row.number, terms, rounds, row.step, np.frombuffer(row.params, "<f4"), unpack_arrays(row.memory)
+    )
 
 
 def end_step(
-    connection: sa.Connection, running: Forgetting, made: tuple[Array, NamedArrays] | None, *, n: int, n_filled: int
-) -> Forgetting:
+    connection: sa.Connection, running: LiveForgetting, made: tuple[Array, NamedArrays] | None, *, n: int, n_filled: int
+) -> LiveForgetting:
     """The next step. made: the new candidate of n answers; None: the step is lost."""
     params, memory = (running.params, running.state) if made is None else made
     counts = FORGETTINGS.c

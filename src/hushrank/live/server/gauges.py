@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hushrank.live.server.forgetting import Forgetting
+from hushrank.live.server.forgetting import LiveForgetting
 from hushrank.live.server.rounds import Rounds, RoundState
 
 
-def read_gauges(rounds: Rounds, replay: Forgetting | None = None, *, now: float) -> dict[str, float]:
+def read_gauges(rounds: Rounds, replay: LiveForgetting | None = None, *, now: float) -> dict[str, float]:
     """What goes up and down. replay: a forgetting that runs."""
     return {
         "round": rounds.number,

@@ -17,7 +17,7 @@ from hushrank.files import Json
 from hushrank.live.server import store
 from hushrank.live.server.closing import MadeRanker, RoundEnd, RoundResult, make_ranker
 from hushrank.live.server.evidence import read_evidence
-from hushrank.live.server.forgetting import Forgetting, end_forgetting, end_step, read_leavers, read_waiting
+from hushrank.live.server.forgetting import LiveForgetting, end_forgetting, end_step, read_leavers, read_waiting
 from hushrank.live.server.schema import FORGETTINGS, RANKERS, SEEN, TRUST, UPDATES
 from hushrank.live.wire.agreement import ERASER, Agreement
 from hushrank.live.wire.news import Outcome
@@ -29,7 +29,7 @@ _FAILURE = "none of its steps had enough answers; the old ranker stays, and the 
 
 
 def write_replay_end(
-    connection: sa.Connection, agreement: Agreement, end: RoundEnd, running: Forgetting, sign: Sign
+    connection: sa.Connection, agreement: Agreement, end: RoundEnd, running: LiveForgetting, sign: Sign
 ) -> RoundResult:
     """All of it, for one transaction; end: with the candidate's parameters and memory."""
     agreed = running.agree(agreement)
@@ -67,7 +67,7 @@ def count_answers(connection: sa.Connection, round: int) -> tuple[int, int]:
 
 
 def finish_forgetting(
-    connection: sa.Connection, after: Forgetting, *, number: int, sign: Sign
+    connection: sa.Connection, after: LiveForgetting, *, number: int, sign: Sign
 ) -> tuple[Json | None, str | None]:
     """The record, or why there is none."""
     row = connection.execute(sa.select(FORGETTINGS).where(FORGETTINGS.c.number == after.number)).mappings().one()
@@ -82,7 +82,7 @@ def finish_forgetting(
     return record, None
 
 
-def state_erasure(after: Forgetting, clients: tuple[str, ...], old: Array, row: sa.RowMapping) -> Erasure:
+def state_erasure(after: LiveForgetting, clients: tuple[str, ...], old: Array, row: sa.RowMapping) -> Erasure:
     """What the record says. Nothing of it is about what anybody did."""
     n_closed = row["steps"] - row["n_lost"]
     figures: dict[str, float | int | bool | None] = {

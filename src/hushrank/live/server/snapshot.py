@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from hushrank.live.server import store
 from hushrank.live.server.evidence import Evidence, read_evidence
-from hushrank.live.server.forgetting import Forgetting, read_running, read_waiting
+from hushrank.live.server.forgetting import LiveForgetting, read_running, read_waiting
 from hushrank.live.server.past import Past, read_past
 from hushrank.live.wire.refusals import Reason
 from hushrank.types import Array, NamedArrays
@@ -21,7 +21,7 @@ class Snapshot(NamedTuple):
     members: list[store.Member]
     ranker: tuple[Array, NamedArrays]  # the newest one
     evidence: Evidence  # of the aggregation rule
-    replay: Forgetting | None = None  # that runs
+    replay: LiveForgetting | None = None  # that runs
     is_wished: bool = False  # whether somebody waits to be forgotten
 
     @property
