@@ -14,7 +14,7 @@ from scripted_server import Request, Response, serving
 from tiny_settings import N_FEATURES, tiny_dataset
 
 from hushrank.clicks.named import named_user
-from hushrank.live.device.client import Ending
+from hushrank.live.device.client import Ending, UnknownClientError
 from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import KeptRanker
 from hushrank.live.device.transport import Stop, StoppedError
@@ -118,3 +118,21 @@ def test_people_draw_what_the_simulator_draws(tmp_path: Path) -> None:
     unseeded = make_agreement("crowd", n_features=N_FEATURES)
     same = key_of_people(replace(pretence, seed=4), unseeded)
     assert same.tolist() == key_of(AGREEMENT).tolist() != key_of_people(pretence, unseeded).tolist()
+
+
+def test_who_has_left_stays_away_and_the_others_go_on(tmp_path: Path) -> None:
+    """As somebody whom the operator forgets; if nobody is known any more, that is the error."""
+    federation = ScriptedFederation(AGREEMENT, PARAMS)
+
+    def without(*tokens: str) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
+            gone = {federation.tokens[token] for token in tokens if token in federation.tokens}
+            return no(Reason.credential) if request.headers.get("Authorization") in gone else federation(request)
+
+        return answer
+
+    endings, _, _, told = run(without("b"), pretence_of(tmp_path), [0, 1])
+    assert endings == [Ending.finished]
+    assert told == ["person 1 has left: the server does not know it any more"]
+    with pytest.raises(UnknownClientError, match="does not know this client any more"):
+        run(without("a", "b"), pretence_of(tmp_path), [0, 1])

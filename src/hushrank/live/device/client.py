@@ -63,6 +63,10 @@ class Ending(StrEnum):
     nothing = "there was nothing to answer"
 
 
+class UnknownClientError(ValueError):
+    """The server does not know this client any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What became of one answer, for people."""
@@ -377,7 +381,7 @@ def _explain_fatal(error: RefusedError, member: Participant) -> Exception:
             "again to see how."
         )
     if error.reason is Reason.credential:
-        return ValueError(
+        return UnknownClientError(
             f"{member.transport.url} does not know this client any more: it has left, or the server was made anew. "
             "Another --home may join again; what this device has spent stays spent there."
         )

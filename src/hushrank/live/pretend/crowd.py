@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from hushrank.live.device.account import open_account
-from hushrank.live.device.client import Ending, Listeners, Participant, take_part
+from hushrank.live.device.client import Ending, Listeners, Participant, UnknownClientError, take_part
 from hushrank.live.device.learning import Learning
 from hushrank.live.device.membership import hold_home, join_federation, list_missing, remember_trust, remove_new
 from hushrank.live.device.named import make_learning
@@ -95,9 +95,12 @@ def pretend(
     greet: Callable[[Agreement], None],
     tell: Callable[[str], None],
 ) -> list[Ending]:
-    """Let these people take part, each until its end; the first error stops all of them."""
+    """Let these people take part, each until its end; the first error stops all of them.
+
+    Who has left, as somebody whom the operator forgets, stays away; the others go on without them.
+    """
     board = Scoreboard(pretence.fold.test, show)
-    endings, errors = list[Ending](), list[Exception]()
+    endings, errors, gone = list[Ending](), list[Exception](), list[Exception]()
     new = list_missing(pretence.home)
     pretence.home.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -105,6 +108,9 @@ def pretend(
         listeners = Listeners(tell, greet) if id == ids[0] else Listeners()  # Why: what all have to say is said once
         try:
             endings.append(live_one(pretence, id, board, listeners, stop=stop))
+        except UnknownClientError as error:
+            gone.append(error)
+            tell(f"person {id} has left: the server does not know it any more")
         except Exception as error:  # Why: whatever it is, it is told once, by the thread that began it all
             errors.append(error)
             stop.set()
@@ -116,9 +122,9 @@ def pretend(
         while thread.is_alive():
             thread.join(1.0)
     told = [error for error in errors if not isinstance(error, StoppedError)]
-    if told or errors:
+    if told or errors or not endings:
         remove_new(new)
-        raise (told or errors)[0]
+        raise (told or errors or gone)[0]
     return endings
 
 
