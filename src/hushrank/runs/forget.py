@@ -21,11 +21,11 @@ from hushrank.runs.directory import FORGETTING, begin_directory, locked, refuse_
 from hushrank.runs.forget_charge import ForgetCharge, charge_rounds, check_budget, refuse_bare
 from hushrank.runs.forget_measures import Measured, count_work, describe_work, list_figures
 from hushrank.runs.forget_methods import (
-    EVERY,
     METHODS,
     Forgetting,
     RunMemory,
     check_forgetting,
+    find_every,
     leave_out,
     plan_forgetting,
 )
@@ -195,7 +195,7 @@ def parse_clients(text: str) -> tuple[int, ...]:
 
 def with_lengths(trained: Simulation, forgetting: Forgetting) -> Simulation:
     """The run as if its clients had kept lengths, which changes no ranker."""
-    every = forgetting.every or EVERY
+    every = find_every(forgetting, None)
     method = replace(trained.setting.method, keep_every=every)
     return Simulation(replace(trained.recipe, keep_every=every), replace(trained.setting, method=method))
 
