@@ -284,13 +284,14 @@ def test_no_client_answers_more_often_than_is_charged_where_clients_take_turns(m
 def test_noise_is_another_where_training_begins_with_other_rankers_or_lengths() -> None:
     """Why: clients that leave one after another are as many as at once, but the last ranker is not the same."""
     sound = sound_of(Population(6, (2,)))
-    zeros = RunMemory(np.zeros((1, 1, 1, sound.method.n_params), np.float32), np.ones((1, 1, 1, 6, 4), np.float32))
+    lengths = np.ones((1, 1, 1, 6, 4), np.float32)
+    zeros = RunMemory(np.zeros((1, 1, 1, sound.method.n_params), np.float32), lengths)
     others = replace(zeros, rankers=zeros.rankers + 1)
     for how, other, is_same in (
         ({"method": "continue"}, others, False),
         ({"method": "retrain"}, others, True),
         ({"method": "eraser"}, others, True),
-        ({"method": "eraser"}, replace(zeros, lengths=zeros.lengths * 2), False),
+        ({"method": "eraser"}, replace(zeros, lengths=2 * lengths), False),
     ):
         one, two = (plan(sound, memory, **how).method.noise_number for memory in (zeros, other))
         assert (one == two) == is_same, how

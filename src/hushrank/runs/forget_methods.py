@@ -58,7 +58,7 @@ class ForgetMethod(NamedTuple):
     subtracts: bool = False  # whether the leavers' sums are taken from the rankers in the end
 
     def residues(self, forgetting: Forgetting) -> tuple[str, ...]:
-        """What of the leavers may be left; nothing: the method is exact."""
+        """What of the leavers this way may leave; nothing: the method is exact."""
         return tuple(name for name in self.leaves if name != "lengths" or forgetting.is_calibrated)
 
 
@@ -77,6 +77,12 @@ def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory)
     check_enough(planned)
     check_drawn_anew(planned, range(1, setting.rounds + 1))
     return planned if METHODS[forgetting.method].subtracts else with_noise_of_its_own(planned, forgetting)
+
+
+def find_residues(setting: Setting, forgetting: Forgetting) -> tuple[str, ...]:
+    """What of the leavers may be left after a training with that setting; nothing: it is exact."""
+    given = () if setting.start is None else ("given",)  # Why: a run does not know who trained what it began with
+    return (*METHODS[forgetting.method].residues(forgetting), *given)
 
 
 def with_noise_of_its_own(setting: Setting, forgetting: Forgetting) -> Setting:
