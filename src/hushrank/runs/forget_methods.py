@@ -121,6 +121,11 @@ def continue_training(setting: Setting, forgetting: Forgetting, memory: RunMemor
 def roll_back(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:
     """T / dt rounds more, from the ranker on that the run had before a leaver first took part, in any training."""
     del memory
+    if is_secretly_sampled(setting.method):
+        raise ValueError(
+            "with sampling=poisson and noise rollback would show in which round a leaver was first drawn, and epsilon "
+            "counts on nobody knowing that. Take --method continue."
+        )
     first = int(find_first_rounds(setting, forgetting.clients).min())
     if first == 1:
         return go_on(setting, forgetting)
@@ -269,15 +274,18 @@ def check_drawn_anew(setting: Setting, before: Iterable[int]) -> None:
     Why: sampling makes an epsilon smaller because each round draws its clients anew. A round that is repeated with the
     same draw tells more about them than two rounds with draws of their own.
     """
-    method = setting.method
-    if not (method.population.is_poisson and method.protection.has_noise):
-        return
-    if not set(before).isdisjoint(map(method.round_of, range(1, setting.rounds + 1))):
+    drawn = map(setting.method.round_of, range(1, setting.rounds + 1))
+    if is_secretly_sampled(setting.method) and not set(before).isdisjoint(drawn):
         raise ValueError(
             "with sampling=poisson and noise no round can be repeated with the clients that it had: epsilon counts on "
-            "clients that are drawn anew in every round. Take --method continue, once, and no --compare; or run the "
-            "experiment again without those who leave."
+            "clients that are drawn anew in every round. Take --method continue, once, without --compare; or begin a "
+            "new run without those who leave, with another --seed."
         )
+
+
+def is_secretly_sampled(method: Method) -> bool:
+    """Whether epsilon is smaller because nobody knows who was drawn."""
+    return method.population.is_poisson and method.protection.has_noise
 
 
 _NOTHING_KEPT = (
