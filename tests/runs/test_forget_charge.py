@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hushrank.engine.simulate import News
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.runs.forget import ForgetWishes, erase_clients
 from hushrank.runs.forget_methods import Forgetting
@@ -74,6 +75,22 @@ def needed(run: Path, out: Path) -> float:
     with pytest.raises(ValueError, match="promised epsilon") as caught:
         forget(run, out)
     return float(str(caught.value).removesuffix(".").rpartition(" ")[2])
+
+
+def test_what_was_begun_counts_and_resuming_it_costs_nothing_more(tmp_path: Path) -> None:
+    class Stop(Exception):  # noqa: N818 - not an error
+        """Somebody presses Ctrl-C."""
+
+    def stop(news: News) -> None:
+        raise Stop
+
+    run = train(tmp_path / "run", **NOISY)
+    request, begun = ForgetRequest(run, Forgetting((3,))), RunOptions(out=tmp_path / "begun", report=stop, workers=1)
+    with pytest.raises(Stop):
+        erase_clients(request, begun, ForgetWishes())
+    assert forget(run, tmp_path / "other", clients=(1,)).result["privacy_spent"]["rounds"] == [12, 6, 6]
+    again = erase_clients(request, RunOptions(out=tmp_path / "begun", resume=True), ForgetWishes())
+    assert again.result["privacy_spent"]["rounds"] == [12, 6, 6]
 
 
 def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
