@@ -81,7 +81,7 @@ def test_what_was_begun_counts_and_resuming_it_costs_nothing_more(tmp_path: Path
     class Stop(Exception):  # noqa: N818 - not an error
         """Somebody presses Ctrl-C."""
 
-    def stop(news: News) -> None:
+    def stop(_: News) -> None:
         raise Stop
 
     run = train(tmp_path / "run", **NOISY)
