@@ -72,6 +72,11 @@ def test_json_is_one_object_with_record_and_metrics_and_the_record_is_checked(pl
         (("--verify", "one/result.json"), "one/result.json is no erasure record"),
         (("--verify", "nowhere.json"), "nowhere.json: No such file"),
         (("one", "--clients", "3", "--key", "ab"), "--key is for --verify"),
+        (("one", "--verify", "one/result.json"), "--verify only checks a record: leave RUN out."),
+        (("--verify", "one/result.json", "--clients", "3"), "--verify only checks a record: leave --clients out."),
+        (("--verify", "one/result.json", "--method", "eraser"), "--verify only checks a record: leave --method out."),
+        (("one", "--clients", "3", "--every", "0"), "every must be at least 1"),
+        (("one", "--clients", "3", "--method", "fresh", "--leap", "inf"), "leap finite and above 0"),
     ],
 )
 def test_a_mistake_is_one_line_and_no_directory(words: tuple[str, ...], message: str, place: Path) -> None:

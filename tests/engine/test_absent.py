@@ -157,9 +157,11 @@ def test_rounds_that_cannot_be_are_refused() -> None:
     setting = left_setting(POPULATIONS["rotation"])
     with pytest.raises(ValueError, match="must be at least 1"):
         change_method(setting, stride=0)
+    with pytest.raises(ValueError, match="with sampling=rotation no round can be left out"):
+        change_method(setting, stride=2)
     correlated = UpdateExchange(CorrelatedGaussian(0.05, 2.0, separation=4))
     with pytest.raises(ValueError, match="taken back in the next rounds"):
-        change_method(setting, exchange=correlated, stride=2)
+        change_method(left_setting(POPULATIONS["fixed"]), exchange=correlated, stride=2)
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba", "xla"])

@@ -47,9 +47,13 @@ def test_who_left_is_said_and_who_stays_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_privacy_it_spent_is_said_of_both(tmp_path: Path) -> None:
-    spent = {"run_epsilon": 5.0, "epsilon": 5.5621, "rounds": [1000, 100]}
+    trainings = ["the run", "fresh without client 3"]
+    spent = {"run_epsilon": 5.0, "epsilon": 5.5621, "rounds": [1000, 100], "trainings": trainings}
     _, charged = forgetting_sentences(forgotten(tmp_path / "one", clients=[3], newly=[3], spent=spent))
-    assert charged == ("Privacy of those who stay: epsilon 5 for the run alone, 5.562 for 1,000 + 100 rounds together.")
+    assert charged == (
+        "Privacy of those who stay: epsilon 5 for the run alone, 5.562 for 1,000 + 100 rounds together (the run, fresh "
+        "without client 3)."
+    )
 
 
 def test_tables_have_quality_and_work_and_distances_only_where_they_were_measured(tmp_path: Path) -> None:

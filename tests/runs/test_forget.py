@@ -26,6 +26,7 @@ from hushrank.runs.forget import (
 )
 from hushrank.runs.forget_methods import METHODS, Forgetting
 from hushrank.runs.forgetting import ForgetRequest
+from hushrank.runs.rankers import export_ranker
 from hushrank.runs.result import KEPT_FILE, RANKERS_FILE, read_rankers
 from hushrank.runs.run import Run, RunOptions, run_recipe
 from hushrank.types import Notice
@@ -215,13 +216,103 @@ def test_stopped_in_any_of_its_trainings_it_continues_to_the_same_bits(training:
     assert same_rankers(whole.directory, again.directory) and again.result["metrics"] == whole.result["metrics"]
 
 
-def test_a_finished_record_stays_as_it_is(run: Path, tmp_path: Path) -> None:
-    first = forget(run, tmp_path / "out").result["record"]
+def test_what_has_finished_stays_as_it_was_signed(run: Path, tmp_path: Path) -> None:
+    first = forget(run, tmp_path / "out", ForgetWishes(compares=True)).result
+    files = ("record.json", "result.json", "rankers.safetensors")
+    content = [(tmp_path / "out" / name).read_bytes() for name in files]
+    for wishes in (ForgetWishes(), ForgetWishes(compares=True)):  # the comparison was asked for at the beginning
+        assert forget(run, tmp_path / "out", wishes, resume=True).result == first
+        assert [(tmp_path / "out" / name).read_bytes() for name in files] == content
+    assert "perfect/distance/l2" in first["record"]["verification"]
+    with pytest.raises(ValueError, match="forgets others, or in another way"):
+        forget(run, tmp_path / "out", resume=True, clients=(1,))
+    save_file({name: 2 * array for name, array in load_file(tmp_path / "out" / RANKERS_FILE).items()}, tmp_path / "x")
+    shutil.move(tmp_path / "x", tmp_path / "out" / RANKERS_FILE)
+    with pytest.raises(ValueError, match="these are not the rankers that"):
+        forget(run, tmp_path / "out", resume=True)
+
+
+def test_a_comparison_comes_before_the_record_or_in_another_directory(run: Path, tmp_path: Path) -> None:
+    plain = forget(run, tmp_path / "out")
     content = (tmp_path / "out" / "record.json").read_bytes()
-    assert forget(run, tmp_path / "out", resume=True).result["record"] == first
+    with pytest.raises(ValueError, match="has finished without --compare, and its record stays as it was signed"):
+        forget(run, tmp_path / "out", ForgetWishes(compares=True), resume=True)
     assert (tmp_path / "out" / "record.json").read_bytes() == content
-    compared = forget(run, tmp_path / "out", ForgetWishes(compares=True), resume=True).result["record"]
-    assert "perfect/distance/l2" in compared["verification"] and compared["to"] == first["to"]
+    assert same_rankers(plain.directory, forget(run, tmp_path / "two", ForgetWishes(compares=True)).directory)
+
+
+def list_files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_holds_something_of_the_leavers_is_deleted_after_signing(method: str, run: Path, tmp_path: Path) -> None:
+    done = forget(run, tmp_path / "out", method=method)
+    assert list_files(done.directory) <= {
+        *("forgetting.json", "environment.json", "lock", "spent.json", "report.html"),
+        *("metrics.jsonl", "rankers.safetensors", "record.json", "result.json"),
+    }
+    assert forget(run, tmp_path / "out", method=method, resume=True).result == done.result
+
+
+def test_of_a_repeated_run_only_lengths_of_those_who_stay_are_left_and_its_work_counts(tmp_path: Path) -> None:
+    run = train(tmp_path / "run", keep_every=None)
+    done = forget(run, tmp_path / "out", every=3)
+    assert list_files(done.directory / "repeated") == {KEPT_FILE}
+    for lengths in load_file(done.directory / "repeated" / KEPT_FILE).values():
+        assert np.isnan(lengths[3]).all() and np.isfinite(np.delete(lengths, 3, axis=0)).all()
+    work, figures = done.result["work"], done.result["record"]["verification"]
+    assert work["rounds"] == {"run": 12, "forgetting": 12 + 4, "ratio": 12 / 16, "repeated": 12}
+    assert work["searches"]["forgetting"] == 4 * (12 * 5 * 5 + 4 * 4 * 3)  # 4 cells
+    assert (figures["rounds"], figures["repeated/rounds"]) == (16, 12)
+
+
+def test_a_chain_leads_to_the_run_that_it_began_with(tmp_path: Path) -> None:
+    """A run may be moved with what was forgotten in it; another one in its place is noticed."""
+    small: dict[str, Any] = {"clicks": "perfect", "folds": [1]}
+    run = train(tmp_path / "run", **small)
+    forget(run, place_of(ForgetRequest(run, Forgetting((3,)))))
+    outside = forget(run, tmp_path / "outside").directory
+    moved = run.rename(tmp_path / "moved")
+    train(tmp_path / "run", **small, seed=5)
+    with pytest.raises(ValueError, match=r"is not the run of which .* forgot clients: its recipe, data or rankers are"):
+        forget(outside, tmp_path / "wrong", clients=(1,))
+    assert not (tmp_path / "wrong").exists()
+    chained = forget(moved / "forgotten" / "eraser-3", tmp_path / "chained", clients=(1,))
+    assert same_rankers(chained.directory, forget(moved, tmp_path / "both", clients=(1, 3)).directory)
+
+
+def test_another_run_in_the_place_of_the_first_is_not_resumed(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"clicks": "perfect", "folds": [1]}
+    out = forget(train(tmp_path / "run", **small), tmp_path / "out").directory
+    (out / "result.json").unlink()
+    other = train(tmp_path / "other", **small, seed=5)
+    with pytest.raises(ValueError, match="is not the run of which"):
+        forget(other, out, resume=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_began_with_a_given_ranker_is_forgotten_exactly_by_no_method(method: str, tmp_path: Path) -> None:
+    small: dict[str, Any] = {"clicks": "perfect", "folds": [1]}
+    first = train(tmp_path / "first", **small)
+    export_ranker(first, tmp_path / "given.safetensors", user=None, fold=None, repeat=None)
+    options = RunOptions(out=tmp_path / "run", start=tmp_path / "given.safetensors")
+    found = forget(run_recipe(recipe_of(**small), options).directory, tmp_path / "out", method=method).result
+    assert not found["is_exact"] and not found["record"]["is_exact"]
+    assert "a ranker that was given to the run, which the leaver may have" in found["record"]["statement"]
+
+
+def test_rounds_that_are_lost_after_leaving_are_told_and_recorded(tmp_path: Path) -> None:
+    """4 of 5 clients must make the noise; after one has left, a round is lost as soon as one does not answer."""
+    sums = {"secure_sum": True, "noise_at": "clients", "n_honest": 4, "dropout": 0.2, "keep_every": None}
+    noise = {"privacy": "sound", "noise_multiplier": 2.0, "delta": 1e-5, "clicks": "perfect", "folds": [1]}
+    heard: list[Notice] = []
+    options = RunOptions(out=tmp_path / "out", note=heard.append)
+    request = ForgetRequest(train(tmp_path / "run", **noise, **sums), Forgetting((3,), "retrain"))
+    found = erase_clients(request, options, ForgetWishes()).result
+    (notice,) = (notice for notice in heard if notice.name == "rounds-lost")
+    assert found["rounds_lost"] > 0 and notice.sentence.startswith(f"{found['rounds_lost']} of 12 rounds")
+    assert found["record"]["verification"]["rounds_lost"] == found["rounds_lost"]
 
 
 def test_clients_leave_one_after_another(tmp_path: Path) -> None:
@@ -236,43 +327,11 @@ def test_clients_leave_one_after_another(tmp_path: Path) -> None:
         records[1]["from"] == records[0]["to"]
         and sorted(records[0]["clients"] + records[1]["clients"]) == (records[2]["clients"])
     )
-    assert second.result["privacy_spent"]["rounds"] == [12, 6, 6] and both.result["privacy_spent"]["rounds"] == [12, 6]
-    assert second.result["privacy_spent"]["epsilon"] > both.result["privacy_spent"]["epsilon"]
+    assert second.result["privacy_spent"]["rounds"] == both.result["privacy_spent"]["rounds"] == [12, 6, 6]
     third = forget(second.directory, tmp_path / "third", agreed, clients=(0,))
     assert third.result["forgetting"]["clients"] == [0, 1, 3] and third.result["forgetting"]["newly"] == [0]
     with pytest.raises(ValueError, match="client 3 is forgotten already in"):
         forget(second.directory, tmp_path / "no", agreed, clients=(3,))
-
-
-def test_under_sound_privacy_the_rounds_of_both_are_composed(tmp_path: Path) -> None:
-    """12 rounds and 6 that forget cost what one run of 18 rounds with that noise costs."""
-    noise = {"privacy": "sound", "noise_multiplier": 2.0, "delta": 1e-5, "clicks": "perfect", "folds": [1]}
-    short, long = (train(tmp_path / str(rounds), **noise, rounds=rounds) for rounds in (12, 18))
-    spent = forget(short, tmp_path / "out").result["privacy_spent"]
-    costs = [json.loads((run / "result.json").read_text())["guarantee"]["epsilon"] for run in (short, long)]
-    assert [spent["run_epsilon"], spent["epsilon"]] == pytest.approx(costs)
-
-
-def test_a_promised_epsilon_is_exceeded_only_where_that_was_agreed(tmp_path: Path) -> None:
-    run = train(tmp_path / "run", **SOUND, clicks="perfect", folds=[1])
-    with pytest.raises(ValueError, match=r"promised epsilon 5\..* add --extra-epsilon 1\.") as caught:
-        forget(run, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    extra = float(str(caught.value).removesuffix(".").rpartition(" ")[2])
-    with pytest.raises(ValueError, match="promised epsilon 5"):
-        forget(run, tmp_path / "out", ForgetWishes(extra_epsilon=extra - 0.01))
-    spent = forget(run, tmp_path / "out", ForgetWishes(extra_epsilon=extra)).result["privacy_spent"]
-    assert 5 < spent["epsilon"] <= 5 + extra
-    with pytest.raises(ValueError, match="would see what the leavers added, without noise"):
-        forget(run, tmp_path / "no", ForgetWishes(extra_epsilon=99.0), method="subtract")
-
-
-def test_rests_between_answers_do_not_hide_the_seam_of_two_trainings(tmp_path: Path) -> None:
-    """11 rounds with rests of 5 have 3 answers of a client, and so has each of two trainings; 22 in one have 5."""
-    turns = {"privacy": "sound", "mechanism": "correlated", "sampling": "rotation", "cohort": 1, "keep_every": None}
-    run = train(tmp_path / "run", **turns, noise_multiplier=3.0, delta=1e-5, rounds=11, clicks="perfect", folds=[1])
-    guarantee = forget(run, tmp_path / "out", method="retrain").result["guarantee"]
-    assert guarantee["separation"] == 5 and guarantee["answers"] == 6  # 3 + 3
 
 
 @pytest.mark.parametrize("method", METHODS)

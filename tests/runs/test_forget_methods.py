@@ -193,7 +193,10 @@ def test_who_was_never_drawn_cannot_be_forgotten() -> None:
         ({"local_steps": 0}, "local_steps is 0, must be from 1 to 5"),
         ({"local_steps": 6}, "local_steps is 6, must be from 1 to 5"),
         ({"every": 3}, "every is 3, must be a multiple of keep_every, which is 2"),
-        ({"method": "fresh", "leap": -1.0}, "leap above 0"),
+        ({"every": 0}, "every is 0 and leap None: every must be at least 1"),
+        ({"method": "continue", "every": 0}, "every must be at least 1"),
+        ({"method": "fresh", "leap": -1.0}, "leap finite and above 0"),
+        ({"method": "fresh", "leap": float("inf")}, "leap finite and above 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(how: dict[str, Any], message: str) -> None:
@@ -241,3 +244,56 @@ def test_noise_is_neither_that_of_the_run_nor_of_another_way_to_forget() -> None
     assert sound.method.noise_number is None and None not in numbers and len(set(numbers)) == len(ways)
     assert plan(sound, method="retrain").method.noise_number == numbers[1]  # the same again when it is resumed
     assert plan(run_of()).method.noise_number is None and plan(sound, method="subtract").method.noise_number is None
+
+
+def sound_of(population: Population, **changes: Any) -> Setting:
+    return run_of(population=population, exchange=UpdateExchange(SoundGaussian(0.05, 2.0)), **changes)
+
+
+@pytest.mark.parametrize("method", ["eraser", "retrain", "fresh"])
+def test_clients_that_were_sampled_in_secret_are_not_asked_again_in_the_same_rounds(method: str) -> None:
+    sampled = Population(6, (2,), cohort=5, sampling="poisson")
+    with pytest.raises(ValueError, match="with sampling=poisson and noise no round can be repeated"):
+        plan(sound_of(sampled), method=method)
+    assert plan(run_of(population=sampled), method=method).method.noise_number is None  # nothing was promised
+
+
+def test_rounds_that_are_drawn_anew_may_follow_sampled_ones() -> None:
+    sound = sound_of(Population(6, (2,), cohort=5, sampling="poisson"))
+    planned = plan(sound, method="continue")
+    assert [planned.method.round_of(step) for step in range(1, planned.rounds + 1)] == [8, 9, 10, 11]  # after 7
+    with pytest.raises(ValueError, match="rollback would show in which round a leaver was first drawn"):
+        plan(sound, method="rollback")
+
+
+@pytest.mark.parametrize("how", [{}, {"method": "fresh"}, {"is_calibrated": False}])
+def test_where_clients_take_turns_no_round_is_left_out(how: dict[str, Any]) -> None:
+    """Why: of 6 clients in turns of 2, rounds 1, 4, 7 are the same two's."""
+    with pytest.raises(ValueError, match="with sampling=rotation no round can be left out"):
+        plan(run_of(population=Population(6, (2,), cohort=2, sampling="rotation")), every=4, **how)
+
+
+@pytest.mark.parametrize("method", ["continue", "rollback", "retrain"])
+def test_no_client_answers_more_often_than_is_charged_where_clients_take_turns(method: str) -> None:
+    population = Population(6, (2,), cohort=2, sampling="rotation")
+    planned = plan(sound_of(population), method=method)
+    key = cell_key(planned, Cell(0, 0, 0))
+    asked = [sample_ids(population, key, planned.method.round_of(step)) for step in range(1, planned.rounds + 1)]
+    most = max(np.bincount(np.concatenate(asked)))
+    assert most <= -(-planned.rounds // population.separation)
+
+
+def test_noise_is_another_where_training_begins_with_other_rankers_or_lengths() -> None:
+    """Why: clients that leave one after another are as many as at once, but the last ranker is not the same."""
+    sound = sound_of(Population(6, (2,)))
+    lengths = np.ones((1, 1, 1, 6, 4), np.float32)
+    zeros = RunMemory(np.zeros((1, 1, 1, sound.method.n_params), np.float32), lengths)
+    others = replace(zeros, rankers=zeros.rankers + 1)
+    for how, other, is_same in (
+        ({"method": "continue"}, others, False),
+        ({"method": "retrain"}, others, True),
+        ({"method": "eraser"}, others, True),
+        ({"method": "eraser"}, replace(zeros, lengths=2 * lengths), False),
+    ):
+        one, two = (plan(sound, memory, **how).method.noise_number for memory in (zeros, other))
+        assert (one == two) == is_same, how

@@ -10,6 +10,7 @@ import typer
 
 
 def forget(
+    context: typer.Context,
     run: Annotated[
         Path | None,
         typer.Argument(metavar="RUN", help="Directory of a finished fpdgd run, or of one in which others left before."),
@@ -72,6 +73,7 @@ def forget(
     from hushrank.runs.run import RunOptions
 
     if verify is not None:
+        refuse_more(context, ("verify", "key", "json_", "quiet"))
         print_record(check_erasure(verify, key=key), as_json=json_)
         return
     if key is not None:
@@ -96,3 +98,12 @@ def forget(
         print_json(done.result)
     else:
         print_forgotten(done.directory, quiet=quiet)
+
+
+def refuse_more(context: typer.Context, allowed: tuple[str, ...]) -> None:
+    """Refuse what was typed beside --verify and would do nothing."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in allowed and source is not None and source.name == "COMMANDLINE":
+            typed = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.opts[0].upper()
+            raise ValueError(f"--verify only checks a record: leave {typed} out.")

@@ -292,6 +292,11 @@ def check_steps(setting: Setting) -> None:
         raise ValueError(
             f"stride is {method.stride} and first_round {method.first_round}: both must be at least 1, as rounds are."
         )
+    if method.stride > 1 and population.is_rotation:
+        raise ValueError(
+            "with sampling=rotation no round can be left out: every n-th round may be the same clients' turn, and they "
+            "would answer without the rests that they were promised. Repeat all rounds (--every 1, --method retrain)."
+        )
     if method.stride > 1 and len(method.protection.echo) > 1:
         raise ValueError(
             "stride is above 1, but the noise of this mechanism is taken back in the next rounds: none can be left out."

@@ -21,7 +21,7 @@ _DISTANCES = {
     "distance/tau": "Kendall's tau",
 }
 _WORK = {"searches": format_count, "rounds": format_count, "bytes": format_bytes, "seconds": format_seconds}
-_COLUMNS = {"run": "the run", "forgetting": "forgetting", "retrained": "retraining"}
+_COLUMNS = {"run": "the run", "forgetting": "forgetting", "repeated": "of it, repeating", "retrained": "retraining"}
 
 
 class _Grid(NamedTuple):
@@ -73,7 +73,7 @@ def forgetting_sentences(run: RunSummary) -> tuple[str, ...]:
     rounds = " + ".join(f"{each:,}" for each in spent["rounds"])
     charged = (
         f"Privacy of those who stay: epsilon {spent['run_epsilon']:.4g} for the run alone, {spent['epsilon']:.4g} for "
-        f"{rounds} rounds together."
+        f"{rounds} rounds together ({', '.join(spent['trainings'])})."
     )
     return first, charged
 

@@ -1,13 +1,16 @@
 """What `hushrank forget` does: clients forgotten in a finished run, what that cost and reached, and a signed record.
 
 Beside the files of a run the directory has `record.json`, with a comparison `retrained/` (the run without the leavers)
-and, where the run's clients kept no lengths, `repeated/` (the run once more, with lengths).
+and, where the run's clients kept no lengths, `repeated/` (the run once more, with lengths). Once the record is signed,
+what holds something of the leavers and is not needed any more is deleted: checkpoints, and of `repeated/` all but the
+lengths of those who stay.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,31 +21,35 @@ from hushrank.engine.simulate import CellResult
 from hushrank.files import Json, read_json
 from hushrank.recipes.recipe import hash_recipe
 from hushrank.runs.directory import FORGETTING, begin_directory, locked, refuse_existing
-from hushrank.runs.forget_charge import ForgetCharge, charge_rounds, check_budget, refuse_bare
+from hushrank.runs.forget_charge import ForgetCharge, agree_charge, refuse_bare
+from hushrank.runs.forget_ledger import count_training
 from hushrank.runs.forget_measures import Measured, count_work, describe_work, list_figures
 from hushrank.runs.forget_methods import (
-    EVERY,
     METHODS,
     Forgetting,
     RunMemory,
     check_forgetting,
+    find_every,
+    find_residues,
     leave_out,
     plan_forgetting,
 )
 from hushrank.runs.forgetting import (
     ForgetRequest,
     ForgettingExperiment,
+    check_origin,
     check_same,
     forget_clients,
     note_request,
-    read_request,
+    read_noted,
     read_trained,
+    refuse_other,
 )
 from hushrank.runs.kept import Cells, FilledCells, check_shape, fill_lengths, no_lengths, stack_cells
 from hushrank.runs.rankers import read_result
-from hushrank.runs.result import KEPT_FILE, RANKERS_FILE, name_cell, read_kept, read_rankers
+from hushrank.runs.result import KEPT_FILE, RANKERS_FILE, blank_kept, name_cell, read_kept, read_rankers
 from hushrank.runs.run import START, Run, RunOptions, close_run, engine_options, run_recipe, train_run
-from hushrank.runs.simulation import Simulation
+from hushrank.runs.simulation import Simulation, count_lost_rounds
 from hushrank.types import Notice
 from hushrank.unlearning.record import (
     CheckedRecord,
@@ -50,7 +57,6 @@ from hushrank.unlearning.record import (
     build_record,
     digest_rankers,
     pseudonym,
-    read_record,
     sign_record,
     verify_record,
     write_record,
@@ -76,7 +82,6 @@ class Origin:
     run: Path  # in which everybody took part
     replaced: Path  # whose rankers the new ones replace
     gone: tuple[int, ...] = ()  # clients forgotten before
-    rounds: tuple[int, ...] = ()  # of the trainings that forgot them
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,8 @@ class Erasing(ForgettingExperiment):
     """An `Experiment`: forgetting, with what is measured about it."""
 
     origin: Origin
-    charge: ForgetCharge
     before: Cells  # rankers that are replaced
+    charge: ForgetCharge = ForgetCharge(None, None, ())  # noqa: RUF009 - frozen: none before it was agreed to
     retrained: Cells | None = None  # those of a training without the leavers; None: not asked for
     noticed: tuple[Notice, ...] = ()
 
@@ -95,7 +100,7 @@ class Erasing(ForgettingExperiment):
         return tuple(client for client in self.forgetting.clients if client not in self.origin.gone)
 
     def foresee(self) -> list[Notice]:
-        return [*super().foresee(), *self.noticed]
+        return [*super().foresee(), *self.noticed, *notice_lost(self.setting)]
 
     def measure(self, result: CellResult) -> dict[str, float]:
         return {**super().measure(result), **Measured(self.setting, self.before, self.retrained).compare(result)}
@@ -108,10 +113,13 @@ class Erasing(ForgettingExperiment):
 
 def erase_clients(request: ForgetRequest, options: RunOptions, wishes: ForgetWishes) -> Run:
     """Forget clients, measure it and sign a record. What cannot be done is refused before anything is written."""
-    asked, (origin, request) = request, find_origin(request)
-    out = options.out or place_of(asked)
+    out = options.out or place_of(request)
     if not options.resume:
         refuse_existing(out)
+    elif (done := find_finished(out, request, wishes)) is not None:
+        return done
+    wishes = recall_wishes(out, wishes)
+    asked, (origin, request) = request, find_origin(request)
     if wishes.compares and request.forgetting.method == "retrain":
         raise ValueError("method retrain is what the others are compared with: leave --compare out.")
     open_key(find_key())  # Why here: without a key nothing could be signed in the end
@@ -121,18 +129,57 @@ def erase_clients(request: ForgetRequest, options: RunOptions, wishes: ForgetWis
         trained = with_lengths(trained, request.forgetting)
     kept = None if is_lent else origin.run
     experiment = prepare_erasing(trained, request.forgetting, origin, kept=kept, is_lent=is_lent)
-    check_budget(experiment.recipe, experiment.charge, wishes.extra_epsilon)
     placed = experiment.check(engine_options(options))
+    charge = charge_erasing(experiment, first, wishes)
     begin_directory(out)
     with locked(out):
-        note_request(out, asked, asdict(wishes))
+        note_request(out, asked, origin.run, asdict(wishes))
         if is_lent:
             repeat_run(trained, origin.run, options, out / REPEATED)
             experiment = prepare_erasing(trained, request.forgetting, origin, kept=out / REPEATED, is_lent=True)
         if wishes.compares:
             others = retrain(origin.run, request.forgetting, options, out / RETRAINED)
             experiment = replace(experiment, retrained=others)
+        experiment = replace(experiment, charge=charge)
         return conclude(experiment, first, out, train_run(experiment, placed, out, options))
+
+
+def find_finished(out: Path, request: ForgetRequest, wishes: ForgetWishes) -> Run | None:
+    """What has finished in a directory, which stays as it was signed; None: nothing has."""
+    if not ((out / "result.json").is_file() and (out / RECORD).is_file() and (out / FORGETTING).is_file()):
+        return None
+    refuse_other(out, request)
+    result, record = read_result(out), verify_record(out / RECORD).record
+    if record["to"] != digest_cells(read_rankers(out)):
+        raise ValueError(f"{out / RANKERS_FILE} was changed: these are not the rankers that {out / RECORD} names.")
+    if wishes.compares and "retrained" not in result["work"]["rounds"]:
+        raise ValueError(
+            f"{out} has finished without --compare, and its record stays as it was signed. Forget once more with "
+            "--compare and another --out: that gives the same rankers."
+        )
+    with locked(out):
+        delete_needless(out, tuple(result["forgetting"]["clients"]))
+    return Run(out, result)
+
+
+def recall_wishes(out: Path, wishes: ForgetWishes) -> ForgetWishes:
+    """With what was wished for in this directory before."""
+    said = read_json(out / FORGETTING) if (out / FORGETTING).is_file() else {}
+    extra = said.get("extra_epsilon") if wishes.extra_epsilon is None else wishes.extra_epsilon
+    return ForgetWishes(wishes.compares or said.get("compares", False), extra)
+
+
+def charge_erasing(experiment: Erasing, trained: Simulation, wishes: ForgetWishes) -> ForgetCharge:
+    """What forgetting, and the comparison if there is one, spend of the privacy of those who stay."""
+    forgetting, planned = experiment.forgetting, experiment.setting
+    if METHODS[forgetting.method].subtracts:
+        refuse_bare(forgetting.method, trained.recipe, planned.method)
+    new = [count_training(planned, forgetting)]
+    if wishes.compares:
+        other = Forgetting(forgetting.clients, "retrain")
+        memory = RunMemory(stack_cells(trained.setting, experiment.trained, what=f"{experiment.origin.run}"))
+        new.append(count_training(plan_forgetting(trained.setting, other, memory), other))
+    return agree_charge(experiment.origin.run, trained.recipe, planned, new, extra=wishes.extra_epsilon)
 
 
 def find_origin(request: ForgetRequest) -> tuple[Origin, ForgetRequest]:
@@ -140,14 +187,15 @@ def find_origin(request: ForgetRequest) -> tuple[Origin, ForgetRequest]:
     run, forgetting = request
     if not (run / FORGETTING).is_file():
         return Origin(run, run), request
-    rounds = read_result(run)["recipe"]["rounds"]  # refuses what has not finished
-    earlier, known = find_origin(read_request(read_json(run / FORGETTING)))
+    read_result(run)  # refuses what has not finished
+    noted = read_noted(run)
+    check_origin(run, noted.run)
+    earlier, known = find_origin(noted)
     gone = known.forgetting.clients
     if again := [client for client in forgetting.clients if client in gone]:
         raise ValueError(f"client {again[0]} is forgotten already in {run}: name others.")
     everybody = tuple(sorted((*gone, *forgetting.clients)))
-    origin = Origin(earlier.run, run, gone, (*earlier.rounds, rounds))
-    return origin, ForgetRequest(earlier.run, replace(forgetting, clients=everybody))
+    return Origin(earlier.run, run, gone), ForgetRequest(earlier.run, replace(forgetting, clients=everybody))
 
 
 def place_of(request: ForgetRequest) -> Path:
@@ -172,9 +220,7 @@ def read_wanted(
         )
     if not (unfinished / FORGETTING).is_file():
         raise ValueError(f"nothing was being forgotten in {unfinished}: name the run and --clients.")
-    said = read_json(unfinished / FORGETTING)
-    extra = said.get("extra_epsilon") if wishes.extra_epsilon is None else wishes.extra_epsilon
-    return read_request(said), ForgetWishes(wishes.compares or said.get("compares", False), extra)
+    return read_noted(unfinished), recall_wishes(unfinished, wishes)
 
 
 def check_erasure(record: Path, *, key: str | None) -> CheckedRecord:
@@ -195,7 +241,7 @@ def parse_clients(text: str) -> tuple[int, ...]:
 
 def with_lengths(trained: Simulation, forgetting: Forgetting) -> Simulation:
     """The run as if its clients had kept lengths, which changes no ranker."""
-    every = forgetting.every or EVERY
+    every = find_every(forgetting, None)
     method = replace(trained.setting.method, keep_every=every)
     return Simulation(replace(trained.recipe, keep_every=every), replace(trained.setting, method=method))
 
@@ -221,12 +267,9 @@ def prepare_erasing(
         lengths, found = read_lengths(trained.setting, kept, forgetting.clients)
         memory, notices = replace(memory, lengths=lengths), [*notices, *found]
     planned = plan_forgetting(trained.setting, forgetting, memory)
-    charge = charge_rounds(trained.recipe, planned.method, (trained.setting.rounds, *origin.rounds, planned.rounds))
-    if METHODS[forgetting.method].subtracts:
-        refuse_bare(forgetting.method, charge)
     digest = digest_file(origin.replaced / RANKERS_FILE)[:8]
     old = read_rankers(origin.run)
-    return Erasing(trained.recipe, planned, forgetting, digest, old, origin, charge, before, noticed=tuple(notices))
+    return Erasing(trained.recipe, planned, forgetting, digest, old, origin, before, noticed=tuple(notices))
 
 
 def read_lengths(setting: Setting, kept: Path | None, leavers: tuple[int, ...]) -> FilledCells:
@@ -248,34 +291,64 @@ def retrain(run: Path, forgetting: Forgetting, options: RunOptions, out: Path) -
 
 def conclude(experiment: Erasing, trained: Simulation, out: Path, result: Json) -> Run:
     """The result with the work that it took and the signed record."""
-    work = [count_work(trained.setting, read_result(experiment.origin.run)), count_work(experiment.setting, result)]
+    run, new = count_work(trained.setting, read_result(experiment.origin.run)), count_work(experiment.setting, result)
+    repeated = retrained = None
+    if (out / REPEATED).is_dir():
+        repeated = count_work(trained.setting, read_result(out / REPEATED))
     if experiment.retrained is not None:
         without = leave_out(trained.setting, experiment.forgetting.clients)
-        work.append(count_work(without, read_result(out / RETRAINED)))
-    result = {**result, "work": describe_work(*work)}
+        retrained = count_work(without, read_result(out / RETRAINED))
+    result = {**result, "work": describe_work(run, new, repeated=repeated, retrained=retrained)}
     record = write_erasure(experiment, trained, out, result)
-    return close_run(out, {**result, "record": record})
+    done = close_run(out, {**result, "record": record})
+    delete_needless(out, experiment.forgetting.clients)
+    return done
+
+
+def delete_needless(out: Path, leavers: tuple[int, ...]) -> None:
+    """Delete what holds something of the leavers and is not needed in a directory that has finished."""
+    shutil.rmtree(out / "checkpoints", ignore_errors=True)
+    (out / KEPT_FILE).unlink(missing_ok=True)
+    repeated = out / REPEATED
+    if (repeated / KEPT_FILE).is_file():
+        blank_kept(repeated, leavers)
+        for path in repeated.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != KEPT_FILE:
+                path.unlink()
 
 
 def write_erasure(experiment: Erasing, trained: Simulation, out: Path, result: Json) -> Json:
-    """The signed record, in its file too; one that says the same already stays as it is."""
+    """The signed record, in its file too; one of the same rankers stays as it is."""
     identity = f"{hash_recipe(trained.recipe)}-{trained.identity}"
     erasure = Erasure(
         clients=tuple(pseudonym(identity, client) for client in experiment.newly),
         method=experiment.forgetting.method,
-        residues=METHODS[experiment.forgetting.method].residues(experiment.forgetting),
+        residues=find_residues(experiment.setting, experiment.forgetting),
         old=digest_cells(experiment.before),
         new=digest_cells(read_rankers(out)),
         figures=list_figures(result),
     )
     path = out / RECORD
-    if path.is_file():
-        record, _ = read_record(path)
-        if build_record(erasure, when=datetime.fromisoformat(record["when"])).items() <= record.items():
+    if path.is_file():  # Why: stopped between the record and the result, it has signed already
+        record = verify_record(path).record
+        if (record["from"], record["to"], record["method"]) == (erasure.old, erasure.new, erasure.method):
             return record
     record = sign_record(build_record(erasure, when=datetime.now(UTC)), open_key(find_key()))
     write_record(path, record)
     return record
+
+
+def notice_lost(setting: Setting) -> list[Notice]:
+    """Whether rounds are lost because those who stay are too few."""
+    lost = count_lost_rounds(setting)
+    if not lost:
+        return []
+    n_all = len(setting.users) * len(setting.dataset.folds) * setting.repeats * setting.rounds
+    sentence = f"{lost:,} of {n_all:,} rounds of the training that forgets are lost: too few clients answer in them."
+    advice = "Their privacy, secure sum or rule needs more. A lost round changes nothing: the ranker learns less."
+    return [Notice("rounds-lost", sentence, advice)]
 
 
 def digest_cells(cells: Cells) -> str:

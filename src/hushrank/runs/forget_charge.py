@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
-from hushrank.engine.setting import Method
+from hushrank.engine.setting import Method, Setting
 from hushrank.files import Json
 from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe
+from hushrank.runs.directory import locked
+from hushrank.runs.forget_ledger import Counted, join_counted, read_counted, write_counted
+from hushrank.runs.forget_methods import check_drawn_anew
 
 
 class ForgetCharge(NamedTuple):
@@ -18,7 +23,8 @@ class ForgetCharge(NamedTuple):
 
     guarantee: Json | None  # of the run and of all that forgot in it; None: nothing is promised
     alone: float | None  # epsilon of the run; None: there is none
-    rounds: tuple[int, ...]  # of the run, then of each training that forgot, this one last
+    rounds: tuple[int, ...]  # of the run, then of each training that was begun to forget in it
+    trainings: tuple[str, ...] = ()  # which these are, in words
 
     @property
     def together(self) -> float | None:
@@ -30,19 +36,44 @@ class ForgetCharge(NamedTuple):
         """For the result; None: nothing is promised."""
         if self.together is None:
             return None
-        return {"run_epsilon": self.alone, "epsilon": self.together, "rounds": list(self.rounds)}
+        counted = {"rounds": list(self.rounds), "trainings": list(self.trainings)}
+        return {"run_epsilon": self.alone, "epsilon": self.together, **counted}
 
 
-def charge_rounds(recipe: Recipe, method: Method, rounds: Sequence[int]) -> ForgetCharge:
-    """rounds: of the run, then of each training that forgets. Each published new rankers with noise of its own.
+def agree_charge(
+    run: Path, recipe: Recipe, setting: Setting, new: Sequence[Counted], *, extra: float | None
+) -> ForgetCharge:
+    """What everything published of a run costs with these new trainings. Agreed to, they are entered in its ledger.
+
+    setting: of the training that forgets. What was entered before was agreed to, and is not checked again.
+    """
+    if not setting.method.protection.has_noise:
+        charge = charge_rounds(recipe, setting.method, new)
+        check_budget(recipe, charge, extra)
+        return charge
+    with locked(run):
+        known = read_counted(run)
+        trainings = join_counted(known, new)
+        charge = charge_rounds(recipe, setting.method, trainings)
+        if len(trainings) > len(known):
+            mine = {each.key for each in new}
+            check_drawn_anew(setting, chain.from_iterable(each.drawn for each in known if each.key not in mine))
+            check_budget(recipe, charge, extra)
+            write_counted(run, trainings)
+    return charge
+
+
+def charge_rounds(recipe: Recipe, method: Method, trainings: Sequence[Counted]) -> ForgetCharge:
+    """The run and the trainings that forget in it, which published rankers with noise of their own.
 
     Why rounded up to turns: a client that rests between answers may answer last in one training and first in the next.
     """
-    turn = method.population.separation
+    turn, rounds = method.population.separation, (recipe.rounds, *(each.rounds for each in trainings))
     total = sum(-(-each // turn) * turn for each in rounds)
     both = explain_guarantee(replace(recipe, rounds=total), method)
-    alone = explain_guarantee(replace(recipe, rounds=rounds[0]), method)
-    return ForgetCharge(both, None if alone is None else alone.get("epsilon"), tuple(rounds))
+    alone = explain_guarantee(recipe, method)
+    names = ("the run", *(each.name for each in trainings))
+    return ForgetCharge(both, None if alone is None else alone.get("epsilon"), rounds, names)
 
 
 def check_budget(recipe: Recipe, charge: ForgetCharge, extra: float | None) -> None:
@@ -64,9 +95,9 @@ def check_budget(recipe: Recipe, charge: ForgetCharge, extra: float | None) -> N
         )
 
 
-def refuse_bare(method: str, charge: ForgetCharge) -> None:
+def refuse_bare(method: str, recipe: Recipe, protected: Method) -> None:
     """Why: the difference of two published rankers would be the leavers' updates without any noise."""
-    if charge.alone is not None:
+    if charge_rounds(recipe, protected, ()).alone is not None:
         raise ValueError(
             f"method {method} is not for privacy=sound: whoever compares the old ranker with the new one would see "
             "what the leavers added, without noise. Take eraser, fresh or retrain."

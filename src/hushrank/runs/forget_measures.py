@@ -14,7 +14,6 @@ from hushrank.runs.kept import Cells
 from hushrank.types import Array, QuerySet
 
 _ODD = re.compile(r"[^A-Za-z0-9@/_.-]")
-_SPENT = {"run_epsilon": "run/epsilon", "epsilon": "epsilon"}
 _LONGEST = 60  # characters of a figure's name
 
 
@@ -54,6 +53,10 @@ class Work(NamedTuple):
     bytes: float  # sent by all clients
     seconds: float
 
+    def plus(self, other: Work) -> Work:
+        searches, rounds = self.searches + other.searches, self.rounds + other.rounds
+        return Work(searches, rounds, self.bytes + other.bytes, self.seconds + other.seconds)
+
 
 def count_work(setting: Setting, result: JsonObject) -> Work:
     """result: of a training with that setting. Bytes are of those who are drawn and there, on average."""
@@ -68,13 +71,17 @@ def count_work(setting: Setting, result: JsonObject) -> Work:
     )
 
 
-def describe_work(run: Work, new: Work, retrained: Work | None = None) -> Json:
-    """{"searches": {"run", "forgetting", "ratio"}, ...}: how many times as much the run took."""
+def describe_work(run: Work, new: Work, *, repeated: Work | None = None, retrained: Work | None = None) -> Json:
+    """{"searches": {"run", "forgetting", "ratio"}, ...}: how many times as much the run took.
+
+    repeated: of the run once more, which forgetting needed; it is a part of forgetting.
+    """
+    new, others = new if repeated is None else new.plus(repeated), {"repeated": repeated, "retrained": retrained}
     found = {}
     for name in Work._fields:
         before, after = getattr(run, name), getattr(new, name)
         both = {"run": before, "forgetting": after, "ratio": before / after if after else None}
-        found[name] = both if retrained is None else {**both, "retrained": getattr(retrained, name)}
+        found[name] = {**both, **{of: getattr(work, name) for of, work in others.items() if work is not None}}
     return found
 
 
@@ -90,7 +97,10 @@ def list_figures(result: JsonObject) -> dict[str, float | int | bool | None]:
         if name in wanted or name.startswith("distance/")
     }
     figures |= {f"{name}": each["forgetting"] for name, each in result["work"].items() if name != "seconds"}
-    figures["run/rounds"] = result["work"]["rounds"]["run"]
+    rounds = result["work"]["rounds"]
+    figures |= {"run/rounds": rounds["run"], "rounds_lost": result["rounds_lost"]}
+    if "repeated" in rounds:
+        figures["repeated/rounds"] = rounds["repeated"]
     if result["privacy_spent"] is not None:
         figures |= {
             "run/epsilon": result["privacy_spent"]["run_epsilon"],

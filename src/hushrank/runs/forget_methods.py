@@ -7,7 +7,8 @@ client's searches in a round of the run, T its rounds, dt the rounds from one th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ class ForgetMethod(NamedTuple):
     subtracts: bool = False  # whether the leavers' sums are taken from the rankers in the end
 
     def residues(self, forgetting: Forgetting) -> tuple[str, ...]:
-        """What of the leavers may be left; nothing: the method is exact."""
+        """What of the leavers this way may leave; nothing: the method is exact."""
         return tuple(name for name in self.leaves if name != "lengths" or forgetting.is_calibrated)
 
 
@@ -74,12 +75,22 @@ def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory)
     check_took_part(setting, forgetting.clients)
     planned = METHODS[forgetting.method].plan(setting, forgetting, memory)
     check_enough(planned)
+    check_drawn_anew(planned, range(1, setting.rounds + 1))
     return planned if METHODS[forgetting.method].subtracts else with_noise_of_its_own(planned, forgetting)
 
 
+def find_residues(setting: Setting, forgetting: Forgetting) -> tuple[str, ...]:
+    """What of the leavers may be left after a training with that setting; nothing: it is exact."""
+    given = () if setting.start is None else ("given",)  # Why: a run does not know who trained what it began with
+    return (*METHODS[forgetting.method].residues(forgetting), *given)
+
+
 def with_noise_of_its_own(setting: Setting, forgetting: Forgetting) -> Setting:
-    """The setting with noise that neither the run nor another way to forget has drawn. Why: see `noise_key`."""
-    number = int.from_bytes(hashlib.sha256(repr(forgetting).encode()).digest()[:4], "big")
+    """The setting with noise that no other training has, unless it gives the same rankers. Why: see `noise_key`."""
+    digest = hashlib.sha256(repr(forgetting).encode())
+    for array in (setting.starts, setting.kept):  # Why: the same clients may leave other rankers in the same way
+        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    number = int.from_bytes(digest.digest()[:4], "big")
     noisy = setting.method.protection.has_noise
     return replace(setting, method=replace(setting.method, noise_number=number if noisy else None))
 
@@ -110,6 +121,11 @@ def continue_training(setting: Setting, forgetting: Forgetting, memory: RunMemor
 def roll_back(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:
     """T / dt rounds more, from the ranker on that the run had before a leaver first took part, in any training."""
     del memory
+    if is_secretly_sampled(setting.method):
+        raise ValueError(
+            "with sampling=poisson and noise rollback would show in which round a leaver was first drawn, and epsilon "
+            "counts on nobody knowing that. Take --method continue."
+        )
     first = int(find_first_rounds(setting, forgetting.clients).min())
     if first == 1:
         return go_on(setting, forgetting)
@@ -121,7 +137,8 @@ def start_afresh(setting: Setting, forgetting: Forgetting, memory: RunMemory) ->
     """As `erase`, without lengths: steps of the server that are dt times as long make up for the rounds left out."""
     del memory
     start = repeat_some(setting, forgetting)
-    leap = forgetting.leap or float(find_every(forgetting, setting.method.keep_every))
+    every = find_every(forgetting, setting.method.keep_every)
+    leap = float(every) if forgetting.leap is None else forgetting.leap
     step = replace(start.method.server_step, rate=start.method.server_step.rate * leap)
     return replace(start, method=replace(start.method, server_step=step))
 
@@ -177,7 +194,8 @@ def forget_lengths(method: Method) -> Method:
 
 def find_every(forgetting: Forgetting, keep_every: int | None) -> int:
     """dt"""
-    return forgetting.every or keep_every or EVERY
+    wanted = keep_every if forgetting.every is None else forgetting.every
+    return EVERY if wanted is None else wanted
 
 
 def count_steps(forgetting: Forgetting, population: Population) -> tuple[int, ...]:
@@ -214,8 +232,10 @@ def check_forgetting(forgetting: Forgetting, population: Population, *, keep_eve
     most, steps, every = max(population.interactions), forgetting.local_steps, find_every(forgetting, keep_every)
     if steps is not None and not 1 <= steps <= most:
         raise ValueError(f"local_steps is {steps}, must be from 1 to {most}, the searches of a client in a round.")
-    if every < 1 or (forgetting.leap is not None and not forgetting.leap > 0):
-        raise ValueError(f"every is {every} and leap {forgetting.leap}: every must be at least 1, leap above 0.")
+    if every < 1 or (forgetting.leap is not None and not 0 < forgetting.leap < math.inf):
+        raise ValueError(
+            f"every is {every} and leap {forgetting.leap}: every must be at least 1, leap finite and above 0."
+        )
     if forgetting.needs_lengths:
         if keep_every is None:
             raise ValueError(_NOTHING_KEPT)
@@ -246,6 +266,26 @@ def check_enough(setting: Setting) -> None:
     most = setting.method.population.most_sampled
     if (needed := setting.method.quorum.needed(most)) > most:
         raise ValueError(f"{most} clients stay in a round, and its rule or its privacy needs {needed}: forget fewer.")
+
+
+def check_drawn_anew(setting: Setting, before: Iterable[int]) -> None:
+    """Refuse to ask the same clients twice where nobody may know who was asked. before: rounds that were drawn already.
+
+    Why: sampling makes an epsilon smaller because each round draws its clients anew. A round that is repeated with the
+    same draw tells more about them than two rounds with draws of their own.
+    """
+    drawn = map(setting.method.round_of, range(1, setting.rounds + 1))
+    if is_secretly_sampled(setting.method) and not set(before).isdisjoint(drawn):
+        raise ValueError(
+            "with sampling=poisson and noise no round can be repeated with the clients that it had: epsilon counts on "
+            "clients that are drawn anew in every round. Take --method continue, once, without --compare; or begin a "
+            "new run without those who leave, with another --seed."
+        )
+
+
+def is_secretly_sampled(method: Method) -> bool:
+    """Whether epsilon is smaller because nobody knows who was drawn."""
+    return method.population.is_poisson and method.protection.has_noise
 
 
 _NOTHING_KEPT = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -24,7 +25,14 @@ from hushrank.files import Json, JsonObject, read_json, write_json
 from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.runs.directory import FORGETTING, FORMAT, begin_directory, locked, read_recipe_file, refuse_existing
-from hushrank.runs.forget_methods import METHODS, Forgetting, RunMemory, plan_forgetting, subtract_sums
+from hushrank.runs.forget_methods import (
+    METHODS,
+    Forgetting,
+    RunMemory,
+    find_residues,
+    plan_forgetting,
+    subtract_sums,
+)
 from hushrank.runs.kept import Cells, stack_cells
 from hushrank.runs.rankers import read_result
 from hushrank.runs.result import KEPT_FILE, RANKERS_FILE, read_kept, read_rankers
@@ -66,7 +74,7 @@ class ForgettingExperiment(Simulation):
             "recipe": describe_recipe(self.recipe, self.setting, self.forgetting),
             "guarantee": explain_guarantee(both, self.setting.method),
             "forgetting": write_forgetting(self.forgetting),
-            "is_exact": not METHODS[self.forgetting.method].residues(self.forgetting),
+            "is_exact": not find_residues(self.setting, self.forgetting),
         }
 
 
@@ -100,7 +108,7 @@ def forget_clients(request: ForgetRequest, options: RunOptions) -> Run:
     placed = experiment.check(engine_options(options))
     begin_directory(options.out)
     with locked(options.out):
-        note_request(options.out, request)
+        note_request(options.out, request, request.run)
         return close_run(options.out, train_run(experiment, placed, options.out, options))
 
 
@@ -147,13 +155,47 @@ def check_same(found: Cells, wanted: Cells) -> None:
         )
 
 
-def note_request(out: Path, request: ForgetRequest, wishes: JsonObject | None = None) -> None:
-    """What is forgotten in this directory; one that was begun otherwise is refused. wishes: what may change later."""
-    said, path = {"format": FORMAT, **write_request(request)}, out / FORGETTING
-    known = read_json(path) if path.exists() else said
-    if any(known.get(key) != said[key] for key in said if key != "run"):  # Why not the place: a run may be moved
+def note_request(out: Path, request: ForgetRequest, root: Path, wishes: JsonObject | None = None) -> None:
+    """What is forgotten in this directory; one that was begun otherwise is refused.
+
+    root: the run in which everybody took part; what lies in it is named relative to it. wishes: what may change later.
+    """
+    refuse_other(out, request)
+    run, here = request.run.resolve(), out.resolve()
+    is_inside = all(path.is_relative_to(root.resolve()) for path in (run, here))
+    place = os.path.relpath(run, here) if is_inside else str(run)  # Why: a run may be moved, with all that is in it
+    said = {"format": FORMAT, **write_request(request), "run": place, "of": identify_run(run)}
+    if (out / FORGETTING).exists():
+        check_origin(out, request.run)
+    write_json(out / FORGETTING, {**said, **(wishes or {})})
+
+
+def refuse_other(out: Path, request: ForgetRequest) -> None:
+    """Refuse a directory in which others are forgotten, or in another way."""
+    if (out / FORGETTING).exists() and read_noted(out).forgetting != request.forgetting:
         raise ValueError(f"{out} forgets others, or in another way. Resume as it began, or choose another --out.")
-    write_json(path, {**said, **(wishes or {})})
+
+
+def read_noted(out: Path) -> ForgetRequest:
+    """What is forgotten in this directory."""
+    noted = read_request(read_json(out / FORGETTING))
+    return noted._replace(run=(out / noted.run).resolve())
+
+
+def check_origin(out: Path, run: Path) -> None:
+    """Refuse to go on in a directory with another run than the one in which it forgot clients."""
+    if read_json(out / FORGETTING).get("of") != identify_run(run):
+        raise ValueError(
+            f"{run} is not the run of which {out} forgot clients: its recipe, data or rankers are others. Put that run "
+            "back where it was, or forget everybody in this one, with another --out."
+        )
+
+
+def identify_run(run: Path) -> Json:
+    """What no other finished run has."""
+    result = read_result(run)
+    recipe = hashlib.sha256(json.dumps(result["recipe"], sort_keys=True).encode()).hexdigest()
+    return {"recipe": recipe, "data": result["data"]["fingerprint"], "rankers": digest_file(run / RANKERS_FILE)}
 
 
 def hash_forgetting(forgetting: Forgetting) -> str:

@@ -127,6 +127,14 @@ def read_kept(run: Path) -> dict[tuple[str, int, int], Array]:
     return _read_cells(path)
 
 
+def blank_kept(run: Path, clients: Sequence[int]) -> None:
+    """Remove what these clients kept from the file."""
+    cells = {name_cell(*cell): np.array(lengths) for cell, lengths in read_kept(run).items()}
+    for lengths in cells.values():
+        lengths[list(clients)] = np.nan
+    write_bytes(run / KEPT_FILE, save(cells))
+
+
 def _read_cells(path: Path) -> dict[tuple[str, int, int], Array]:
     try:
         arrays = load_file(path)

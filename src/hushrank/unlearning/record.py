@@ -31,6 +31,7 @@ RESIDUES = {  # {name: what of a leaver may be left in the new ranker}
     "start": "Training went on from a ranker that the leaver had helped to train.",
     "updates": "The other clients' updates were made from rankers that the leaver had helped to train.",
     "impressions": "The other clients' lists were shown by rankers that the leaver had helped to train.",
+    "given": "Training began with a ranker that was given to the run, which the leaver may have helped to train.",
 }
 _EXACT = "The method is exact: nothing that the leaver did has entered the new ranker."
 _APPROXIMATE = "The method is approximate."
