@@ -14,6 +14,7 @@ import measured_attacks
 import measured_audit
 import measured_chapter4
 import measured_chapter5
+import measured_chapter6
 import measured_differ
 import measured_forget
 import measured_leaks
@@ -259,5 +260,6 @@ TABLES: Tables = {
     **measured_rules.TABLES,
     **measured_chapter4.TABLES,
     **measured_chapter5.TABLES,
+    **measured_chapter6.TABLES,
     **measured_forget.TABLES,
 }
