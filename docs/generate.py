@@ -38,6 +38,7 @@ MEASURED = (
     "data.md",
     "findings.md",
     "howto/differ.md",
+    "howto/forget.md",
     "howto/which-rule.md",
     "live.md",
     "private_training.md",

@@ -1,0 +1,52 @@
+"""What docs/howto/forget.md says about ways to forget follows from the kept measurements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[2] / "docs" / "benchmarks"
+USERS = ("perfect", "navigational", "informational")
+CASES: dict[str, Any] = json.loads((DATA / "forgetting.json").read_text())["cases"]
+
+
+def quality(case: str, way: str) -> list[float]:
+    return [fmean(CASES[case]["ways"][way]["test"][user]) for user in USERS]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fresh_takes_no_more_work_than_the_eraser_and_ends_nearer_to_retraining(case: str) -> None:
+    fresh, eraser = (CASES[case]["ways"][way] for way in ("fresh", "eraser"))
+    assert (fresh["rounds"], fresh["searches"], fresh["bytes"]) == (
+        eraser["rounds"],
+        eraser["searches"],
+        eraser["bytes"],
+    )
+    assert fresh["distance"]["l2"] < eraser["distance"]["l2"]
+
+
+def test_fresh_is_better_among_a_thousand_and_never_much_worse() -> None:
+    assert all(
+        f > e + 0.005 for f, e in zip(*(quality("50 of 1,000", way) for way in ("fresh", "eraser")), strict=True)
+    )
+    worst = min(f - e for case in CASES for f, e in zip(quality(case, "fresh"), quality(case, "eraser"), strict=True))
+    assert worst > -0.006
+
+
+def test_a_leaver_who_did_harm_is_forgotten_by_all_but_subtraction() -> None:
+    case = "1 of 10, who sent -2 times its ranker"
+    for way in ("eraser", "fresh", "continue", "rollback"):
+        gaps = zip(quality(case, way), quality(case, "retrain"), quality(case, "before"), strict=True)
+        assert all(found - harmed > (goal - harmed) / 2 for found, goal, harmed in gaps)
+    assert max(quality(case, "subtract")) < min(quality(case, "retrain")) - 0.01
+
+
+def test_under_sound_privacy_not_forgetting_is_retraining() -> None:
+    case = "50 of 1,000, sound, epsilon 4"
+    both = zip(quality(case, "before"), quality(case, "retrain"), strict=True)
+    assert all(abs(before - goal) < 0.002 for before, goal in both)
+    assert CASES[case]["ways"]["before"]["distance"]["rbo"] > 0.98
