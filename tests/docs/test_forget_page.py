@@ -50,3 +50,18 @@ def test_under_sound_privacy_not_forgetting_is_retraining() -> None:
     both = zip(quality(case, "before"), quality(case, "retrain"), strict=True)
     assert all(abs(before - goal) < 0.002 for before, goal in both)
     assert CASES[case]["ways"]["before"]["distance"]["rbo"] > 0.98
+
+
+def interval(case: str, user: str, way: str) -> tuple[float, float]:
+    found = json.loads((DATA / "membership.json").read_text())["cases"][case]["users"][user][way]
+    return found["membership/auc_low"], found["membership/auc_high"]
+
+
+@pytest.mark.parametrize("user", ["perfect", "informational"])
+def test_the_leaver_is_found_where_it_was_not_forgotten_and_nowhere_else(user: str) -> None:
+    for way in ("not forgotten", "continue"):
+        assert interval("5 clients", user, way)[0] > 0.5
+    for way in ("retrain", "eraser", "fresh", "rollback"):
+        low, high = interval("5 clients", user, way)
+        assert low < 0.5 < high
+    assert interval("5 clients, sound, epsilon 4", user, "not forgotten")[0] < 0.5
