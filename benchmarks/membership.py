@@ -35,6 +35,7 @@ from hushrank.leaks.membership import (
     record_training,
     score_membership,
 )
+from hushrank.metrics.offline import evaluate
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.forget_methods import METHODS, Forgetting
@@ -97,10 +98,16 @@ def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> Js
     found = {}
     for way, results in ways.items():
         measured = measure_membership({n: [score(results, n)] for n in clicks}, negatives)
-        quality = [float(result.test[-1]) for result in results]
+        quality = [measure(setting, result) for result in results]
         found[way] = {**describe_membership(measured), "offline/nDCG@10": float(np.mean(quality))}
         print(case, user, way, {key: value and round(value, 3) for key, value in found[way].items()}, file=sys.stderr)
     return found
+
+
+def measure(setting: Setting, result: CellResult) -> float:
+    """nDCG@10 on test queries; of the parameters as they are, from which something may have been subtracted."""
+    test = next(fold for fold in setting.dataset.folds if fold.number == result.fold).test
+    return evaluate(test, setting.method.ranker.score(result.params, test.features))["nDCG@10"].value
 
 
 def read_place(
