@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tables import Tables, make_markdown, read
+from tables import USERS, Tables, make_markdown, read
 
 from hushrank.look.numbers import format_signed, format_value
 from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, matrix_map, name_attack, read_matrix
@@ -109,7 +109,19 @@ def expelled(data: Path) -> str:
     return make_markdown(header, lines, n_words=2)
 
 
+def promoted(data: Path) -> str:
+    """How far one liar of ten lifts documents, by rule: their mean rank, and how many are among the first ten."""
+    rows = []
+    for rule, found in read(data, "promote")["rules"].items():
+        ranks = [f"{found[user]['promote/rank']:.1f}" for user in USERS]
+        first = [f"{100 * found[user]['promote/top10']:.0f} %" for user in USERS]
+        quality = [format_value(found[user]["offline/nDCG@10"]) for user in USERS]
+        rows.append(["(nobody lies)" if rule == "nobody" else f"`{rule}`", *map(" / ".join, (ranks, first, quality))])
+    return make_markdown(["`aggregation`", "mean rank", "among the first ten", "test nDCG@10"], rows)
+
+
 TABLES: Tables = {
+    "attacks-promoted": promoted,
     "attacks-setting": setting,
     "attacks-rules": by_rule,
     "attacks-chosen": chosen,

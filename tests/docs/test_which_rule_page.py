@@ -69,6 +69,15 @@ def test_the_watchful_server_is_near_the_chosen_rule_as_the_page_says() -> None:
     assert worst("watchful", 30) > -0.01 > worst("watchful", 40)
 
 
+def test_a_promoted_document_rises_under_every_rule_but_the_watchful_one() -> None:
+    found = json.loads((DOCS / "benchmarks" / "promote.json").read_text(encoding="utf-8"))["rules"]
+    usual = {user: values["promote/rank"] for user, values in found["nobody"].items()}
+    risen = {rule: max(usual[u] - v["promote/rank"] for u, v in of.items()) for rule, of in found.items()}
+    assert risen.keys() == {"nobody", *aggregation_names()}
+    assert abs(risen["watchful"]) < 0.5
+    assert all(places > 4 for rule, places in risen.items() if rule not in ("nobody", "watchful"))
+
+
 def test_in_peace_it_is_the_mean_over_fifty_trainings() -> None:
     peace = json.loads((DOCS / "benchmarks" / "attacks_peace.json").read_text(encoding="utf-8"))
     found = judge_rule(read_matrix(peace), "watchful")
