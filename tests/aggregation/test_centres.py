@@ -112,7 +112,8 @@ def test_mixing_without_malicious_clients_is_the_weighted_mean_whatever_follows(
 def test_order_does_not_matter_and_scale_passes_through(seed: int, scale: float) -> None:
     round = random_round(seed, 9, 5)
     order = np.random.default_rng(seed).permutation(9)
-    rules: list[Rule] = [GeometricMedian(), NormBounding(), CentredClipping(), *(Mixing(2, inner) for inner in INNER)]
+    steady = [inner for inner in INNER if "krum" not in inner]  # Why: mixtures may tie, and it takes the first
+    rules: list[Rule] = [GeometricMedian(), NormBounding(), CentredClipping(), *(Mixing(2, inner) for inner in steady)]
     for rule in rules:
         combined, mixed = rule(round), rule(reordered(round, order))
         np.testing.assert_allclose(mixed.update, combined.update, rtol=1e-8, atol=1e-10)

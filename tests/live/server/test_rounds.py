@@ -340,7 +340,8 @@ class Interleavings(RuleBasedStateMachine):
         self.excused = set() if self.is_lost else set(asked) - self.usual(asked)
         if is_patient:
             self.excused = {client for client in self.excused if number % self.patience(client)}
-        self.closes_at = self.now + (20.0 if is_patient else self.deadline())
+        takes_nearly_all = self.agreed.quorum > 0.95 * len(set(asked) - self.excused)
+        self.closes_at = self.now + (20.0 if is_patient or takes_nearly_all else self.deadline())
         assert self.rounds.open(asked, self.now) == number
         self.asked, self.diary, self.opened_at = asked, [], self.now
 
