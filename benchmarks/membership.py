@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
@@ -36,12 +37,16 @@ from hushrank.leaks.membership import (
     score_membership,
 )
 from hushrank.metrics.offline import evaluate
+from hushrank.metrics.roc import MeasuredRoc
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.recipes.resolve import resolve
+from hushrank.reports.membership import write_memberships
+from hushrank.runs.environment import now
 from hushrank.runs.forget_methods import METHODS, Forgetting
 from hushrank.types import QuerySet
 
 LEAVER = 0
+LEAD = "Does a ranker still prefer what somebody clicked who has left? Each way to forget, beside not forgetting."
 REFERENCE, NEGATIVES, CONTROL = 1, (2, 3), 4  # seeds, beside that of the run
 _SMALL: Json = {"n_clients": 5, "interactions": 5, "rounds": 40, "keep_every": 4}
 CASES: dict[str, Json] = {
@@ -58,7 +63,8 @@ def setting_of(data: str, case: str, repeats: int, user: str) -> Setting:
 
 def read_clicks(setting: Setting, place: tuple[int, int]) -> tuple[Preferences, Preferences] | None:
     """What the leaver's clicks in a training say, and in another; None: in one of them it clicked nothing."""
-    logs = [record_training(replace(setting, seed=seed), Cell(0, *place))[1] for seed in (setting.seed, CONTROL)]
+    seeds = (setting.seed, setting.seed + CONTROL)
+    logs = [record_training(replace(setting, seed=seed), Cell(0, *place))[1] for seed in seeds]
     if not all(log.is_clicked[np.repeat(log.clients, np.diff(log.starts)) == LEAVER].any() for log in logs):
         return None
     leaver, control = (find_preferences(log, queries_of(setting, place), LEAVER) for log in logs)
@@ -70,8 +76,8 @@ def queries_of(setting: Setting, place: tuple[int, int]) -> QuerySet:
     return setting.groups_of(*place)[setting.method.population.groups[LEAVER]].train
 
 
-def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> Json:
-    """{way: area under the ROC curve, its interval, ...}"""
+def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> dict[str, tuple[MeasuredRoc, float]]:
+    """{way: what the test found, and nDCG@10 on test queries}"""
     setting = setting_of(data, case, repeats, user)
     places = list(np.ndindex(len(setting.dataset.folds), repeats))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
@@ -97,10 +103,9 @@ def measure_case(data: str, case: str, repeats: int, user: str, jobs: int) -> Js
     negatives = {n: [score(each, n) for each in others] for n in clicks}
     found = {}
     for way, results in ways.items():
-        measured = measure_membership({n: [score(results, n)] for n in clicks}, negatives)
-        quality = [measure(setting, result) for result in results]
-        found[way] = {**describe_membership(measured), "offline/nDCG@10": float(np.mean(quality))}
-        print(case, user, way, {key: value and round(value, 3) for key, value in found[way].items()}, file=sys.stderr)
+        roc = measure_membership({n: [score(results, n)] for n in clicks}, negatives)
+        found[way] = (roc, fmean(measure(setting, result) for result in results))
+        print(f"{case}, {user}, {way}: area {roc.area:.3f}", file=sys.stderr)
     return found
 
 
@@ -120,17 +125,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--html", type=Path, help="the page with the curves; default: beside the JSON")
     parser.add_argument("--repeats", type=int, default=20, help="of every fold; each is a leaver")
     parser.add_argument("--users", nargs="+", default=["perfect", "informational"])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES, metavar="CASE")
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
-    done: Json = {"data": Path(chosen.data).name.lower(), "repeats": chosen.repeats, "cases": {}}
+    done: Json = {"data": Path(chosen.data).name.lower(), "repeats": chosen.repeats, "when": now(), "cases": {}}
+    curves: dict[str, dict[str, MeasuredRoc]] = {}
     for case in chosen.cases:
-        sizes = (chosen.data, case, chosen.repeats)
-        found = {user: measure_case(*sizes, user, chosen.jobs) for user in chosen.users}
-        done["cases"][case] = {"keys": CASES[case], "users": found}
-        write_json(chosen.json, done)
+        done["cases"][case] = {"keys": CASES[case], "users": {}}
+        for user in chosen.users:
+            found = measure_case(chosen.data, case, chosen.repeats, user, chosen.jobs)
+            numbers = {way: describe_membership(roc) | {"offline/nDCG@10": q} for way, (roc, q) in found.items()}
+            done["cases"][case]["users"][user] = numbers
+            curves[f"{case}, {user} users"] = {way: roc for way, (roc, _) in found.items()}
+            write_json(chosen.json, done)
+            write_memberships(curves, chosen.html or chosen.json.with_suffix(".html"), when=done["when"], lead=LEAD)
     return 0
 
 

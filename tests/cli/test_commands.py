@@ -10,13 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import hushrank
 
 SMALL = ("--data", "tiny", "--set", "n_clients=6", "--set", "interactions=2", "--set", "rounds=3", "--seed", "7", "-q")
-
-
-def hushrank(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushrank", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")

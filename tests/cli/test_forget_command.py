@@ -9,14 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import hushrank
 from killed_processes import HEARING, saved_times, wait_for_news
 
 RUN = ("--data", "tiny", "--set", "n_clients=6", "--set", "rounds=6", "--set", "keep_every=2", "--seed", "7", "-q")
-
-
-def hushrank(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushrank", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")

@@ -280,8 +280,9 @@ def test_fuzzed_servers_get_no_clients_secrets_and_no_small_sum(part: int) -> No
 @pytest.mark.randomised
 def test_fuzzed_servers_get_nothing_where_clients_have_neighbours() -> None:
     seed = pick_seed(3)
-    found = sum((fuzz(seed + i, is_large=True) for i in range(3)), Counter[str]())
-    assert not any(found[name] for name in (*BROKEN, *ODD)) and found["answered"] > 160  # 120 adverts among them
+    found = sum((fuzz(seed + i, is_large=True) for i in range(6)), Counter[str]())
+    assert not any(found[name] for name in (*BROKEN, *ODD))
+    assert found["answered"] > 6 * 40  # not adverts alone: one run in five ends there
 
 
 def test_without_lies_the_sum_is_that_of_all_honest_survivors() -> None:

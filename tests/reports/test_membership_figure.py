@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from reading import Checker, text_of
 
 from hushrank.metrics.roc import MeasuredRoc, RatedGroup, measure_roc
-from hushrank.reports.membership import roc_figure
+from hushrank.reports.membership import roc_figure, write_memberships
 
 
 def measured(shift: float) -> MeasuredRoc:
@@ -42,3 +44,15 @@ def test_an_area_without_spread_claims_no_interval() -> None:
 
 def test_without_a_test_the_figure_says_what_would_be_there() -> None:
     assert "No membership test was made" in roc_figure({}, name="roc")
+
+
+def test_a_page_has_a_figure_for_each_case(tmp_path: Path) -> None:
+    cases = {"five <clients>": {"retrained": measured(0.0)}, "sound": {"not forgotten": measured(1.0)}}
+    path = write_memberships(cases, tmp_path / "roc.html", when="2026-11-16T00:00:00+00:00", lead="Who is known?")
+    page = path.read_text("utf-8")
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == [] and all(address.startswith(("data:", "#")) for address in checker.fetched)
+    assert page.count("<figure>") == 2 and "five &lt;clients&gt;" in page and "<clients>" not in page
+    for words in ("Are they forgotten?", "Who is known?", "retrained", "not forgotten", "sound"):
+        assert words in text_of(page)

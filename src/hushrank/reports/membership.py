@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from hushrank.look.chart import AxisScale, ChartText, Line, line_chart
 from hushrank.look.numbers import NOT_KNOWN, format_count, format_value
 from hushrank.metrics.roc import FALSE_ALARMS, MeasuredRoc, Roc
-from hushrank.reports.markup import TableCell, csv_link, disclosure, paragraph, table
+from hushrank.reports.markup import TableCell, csv_link, disclosure, paragraph, section, table
+from hushrank.reports.shell import render_page, write_page
+from hushrank.reports.wording import date_text
 
 _CHANCE = Line("chance", (0.0, 1.0), (0.0, 1.0))
 _TICKS = AxisScale((0.0, 0.25, 0.5, 0.75, 1.0))
@@ -25,6 +28,14 @@ def roc_figure(measured: Mapping[str, MeasuredRoc], *, name: str) -> str:
     lines = [_curve(label, found.roc) for label, found in measured.items()]
     chart = line_chart([*lines, _CHANCE] if lines else [], text, name=name, scale=_TICKS)
     return f"<figure>{chart}{_explain(measured)}</figure>" if lines else f"<figure>{chart}</figure>"
+
+
+def write_memberships(measured: Mapping[str, Mapping[str, MeasuredRoc]], path: Path, *, when: str, lead: str) -> Path:
+    """One HTML file with a figure for each case: {case: {rankers that were tested: what the test found}}."""
+    figures = [(case, roc_figure(found, name=f"roc-{i}")) for i, (case, found) in enumerate(measured.items())]
+    body = "".join(section(case, figure) for case, figure in figures)
+    page = render_page("Are they forgotten?", body, kind="membership tests", when=date_text(when), lead=lead)
+    return write_page(page, path)
 
 
 def _curve(label: str, roc: Roc) -> Line:

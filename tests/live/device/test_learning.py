@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_learning import gradients_of, learning_of
 
 from hushrank.learners.logged import rescored_pdgd_gradient
 from hushrank.live.device.impressions import SORTED, Impression
 from hushrank.live.device.learning import (
     MAX_AGE,
     MAX_WEIGHT,
-    GradientLearning,
-    Learning,
     learn_update,
 )
-from hushrank.live.device.named import make_learning
 from hushrank.live.device.store import Interactions, KeptRanker
-from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.terms import SEEDED
 from hushrank.privacy.renyi import Spend
 from hushrank.rankers.linear import LinearRanker
@@ -38,16 +35,6 @@ SOUND = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 2}
 def store(tmp_path: Path) -> Iterator[Interactions]:
     with Interactions(tmp_path / "client.sqlite") as opened:
         yield opened
-
-
-def learning_of(**settings: Any) -> Learning:
-    return make_learning(make_agreement("test", n_features=2, interactions=4, **settings))
-
-
-def gradients_of(**settings: Any) -> GradientLearning:
-    learning = learning_of(**settings)
-    assert isinstance(learning, GradientLearning)
-    return learning
 
 
 def shown(round: int = 20, clicked: int = 0, **changes: Any) -> Impression:

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_learning import gradients_of, learning_of
 
 from hushrank.live.device import database
 from hushrank.live.device.impressions import Impression
-from hushrank.live.device.learning import GradientLearning, Learning, find_length, learn_update
-from hushrank.live.device.named import make_learning
+from hushrank.live.device.learning import find_length, learn_update
 from hushrank.live.device.outbox import Answer
 from hushrank.live.device.store import Interactions, KeptRanker
-from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.news import ForgetNews
 from hushrank.types import Array, DenseUpdate
 
@@ -26,16 +25,6 @@ CANDIDATE = KeptRanker(30, np.array([0.4, 0.1], np.float32), seed=None)
 ASKED = ForgetNews(step=2, steps=3, round=21, searches=2)
 PAPER = {"privacy": "paper", "epsilon": 4.5, "sensitivity": 5.0, "n_clients": 2}
 SOUND = {"privacy": "sound", "noise_multiplier": 2.0, "n_clients": 2}
-
-
-def learning_of(**settings: Any) -> Learning:
-    return make_learning(make_agreement("test", n_features=2, interactions=4, **settings))
-
-
-def gradients_of(**settings: Any) -> GradientLearning:
-    learning = learning_of(**settings)
-    assert isinstance(learning, GradientLearning)
-    return learning
 
 
 def shown(round: int, clicked: int = 0) -> Impression:
