@@ -81,7 +81,7 @@ def read_clicks(setting: Setting) -> list[ClickLog]:
 
 def places_of(setting: Setting) -> list[tuple[int, int]]:
     """Fold and repeat of every training."""
-    return list(np.ndindex(len(setting.dataset.folds), setting.repeats))  # type: ignore[arg-type] # Why: of two
+    return list(np.ndindex(len(setting.dataset.folds), setting.repeats))
 
 
 def queries_of(setting: Setting, place: tuple[int, int]) -> QuerySet:
