@@ -81,7 +81,7 @@ def add_product(typing: Any, total: Any, number: Any, lanes: Any) -> Any:
         product = builder.fmul(builder.shuffle_vector(once, _EMPTY, _FIRST), given[2], flags=("contract",))
         return builder.fadd(given[0], product, flags=("contract",))
 
-    del typing
+    del typing, number  # which is cast
     return _LANES(total, types.float32, lanes), generate
 
 

@@ -32,9 +32,9 @@ class Room(NamedTuple):
     active: Any  # [longest, w] the hidden layer of every document
     weights: Any  # [n_features, w] those of a layer below LANES, padded
     bias: Any  # [1, w]
-    turned: Any  # [n_features, k] the documents that pull
+    turned: Any  # [n_features + 1, k] the documents that pull; ones for the bias
     back: Any  # [k, w] their gradients at the hidden layer
-    slopes: Any  # [n_features, w] the gradient of the hidden weights
+    slopes: Any  # [n_features + 1, w] the gradient of the hidden weights, and of the bias
     none: Any  # [1, w] zeros
 
 
@@ -45,9 +45,9 @@ def make_network_room(params: Any, n_features: int, longest: int, k: int) -> Roo
         np.zeros((longest, width), np.float32),
         np.zeros((n_features, width), np.float32),
         np.zeros((1, width), np.float32),
-        np.zeros((n_features, k), np.float32),
+        np.ones((n_features + 1, k), np.float32),
         np.zeros((k, width), np.float32),
-        np.zeros((n_features, width), np.float32),
+        np.zeros((n_features + 1, width), np.float32),
         np.zeros((1, width), np.float32),
     )
 
@@ -120,16 +120,15 @@ def score_relus(local: Any, documents: Any, scores: Any, room: Room) -> None:
 
 
 @njit(**_STEPS)
-def pull_sigmoids(
-    gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room
-) -> None:
+def pull_sigmoids(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room) -> None:
     """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
     output, n = split_network(local, documents.shape[1])[2], 0
     for i in range(n_shown):
-        if pulls[i] != 0:
+        pull, place = pulls[i], places[i]  # Why by name: an array may change under a loop, and then it uses no vectors
+        if pull != 0:
             for h in range(len(output)):
-                value = room.active[places[i], h]
-                room.back[n, h] = pulls[i] * output[h] * (value * (_ONE - value))
+                value = room.active[place, h]
+                room.back[n, h] = pull * output[h] * (value * (_ONE - value))
             n += 1
     add_back(gradient, documents, places, pulls, n_shown, n, room)
 
@@ -139,9 +138,10 @@ def pull_relus(gradient: Any, local: Any, documents: Any, places: Any, pulls: An
     """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
     output, n = split_network(local, documents.shape[1])[2], 0
     for i in range(n_shown):
-        if pulls[i] != 0:
+        pull, place = pulls[i], places[i]
+        if pull != 0:
             for h in range(len(output)):
-                room.back[n, h] = pulls[i] * output[h] if room.active[places[i], h] > 0 else _ZERO
+                room.back[n, h] = pull * output[h] if room.active[place, h] > 0 else _ZERO
             n += 1
     add_back(gradient, documents, places, pulls, n_shown, n, room)
 
@@ -150,19 +150,20 @@ def pull_relus(gradient: Any, local: Any, documents: Any, places: Any, pulls: An
 def add_back(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int, n: int, room: Room) -> None:
     """gradient += what room.back[:n] says at the hidden layer, one row for each of n documents that pull."""
     n_features, at = documents.shape[1], 0
-    weights, bias, output = split_network(gradient, n_features)
+    hidden = len(gradient) // (n_features + 2)
+    inputs, output = gradient[:-hidden].reshape(n_features + 1, hidden), gradient[-hidden:]
     for i in range(n_shown):
-        if pulls[i] != 0:
+        pull, place = pulls[i], places[i]
+        if pull != 0:
             for f in range(n_features):
-                room.turned[f, at] = documents[places[i], f]
-            for h in range(len(output)):
-                bias[0, h] += room.back[at, h]
-                output[h] += pulls[i] * room.active[places[i], h]
+                room.turned[f, at] = documents[place, f]
+            for h in range(hidden):
+                output[h] += pull * room.active[place, h]
             at += 1
     multiply(room.slopes, room.turned, room.back[:n], room.none)
-    for f in range(n_features):
-        for h in range(len(output)):
-            weights[f, h] += room.slopes[f, h]
+    for f in range(n_features + 1):
+        for h in range(hidden):
+            inputs[f, h] += room.slopes[f, h]
 
 
 def network_parts(activation: str) -> RankerParts:
