@@ -1,6 +1,7 @@
 """Clients that search, click and learn, fused into one loop for processors: twin of `local.learn` for many clients.
 
-Linear rankers, compiled by Numba. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
+Compiled by Numba. What is special about linear rankers stands in `make_room`, `score_list` and `pull_list`, of networks
+in `network_kernel.py`. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
 fits into the cache; XLA pads lists and writes every step to memory. A client's numbers do not depend on its neighbours.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -201,6 +202,24 @@ def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown
                 gradient[f] += pulls[i] * documents[places[i], f]
 
 
+@njit(**FLAGS)
+def make_room(params: Any, n_features: int, longest: int, k: int) -> Any:  # noqa: ARG001 - networks need them
+    """What scoring keeps for the gradient of a list: nothing here."""
+    return ()
+
+
+@njit(**FLAGS)
+def score_list(local: Any, documents: Any, scores: Any, room: Any) -> None:  # noqa: ARG001 - as above
+    """scores[:length]"""
+    score_documents(local, documents, scores)
+
+
+@njit(**FLAGS)
+def pull_list(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Any) -> None:  # noqa: ARG001 - as above
+    """gradient += that of sum of pull * score"""
+    add_gradient(gradient, documents, places, pulls, n_shown)
+
+
 @njit(**SUMS)
 def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
     for f in range(len(local)):
@@ -339,6 +358,7 @@ def learn_clients(
     scores, draws = np.empty(longest, np.float32), np.empty(max(longest, k) + 1, np.float32)
     shown, pulls = np.empty(k, np.int64), np.empty(k, np.float32)
     clicked, left = np.empty(k, np.bool_), np.empty(k, np.float32)
+    room = make_room(params, features.shape[1], longest, k)
     for row in range(len(ids)):
         local[:] = params
         put_at(local, places, personal[row])
@@ -352,7 +372,7 @@ def learn_clients(
             query = first_query[group] + first_word(fold(query_key, name)) % np.uint32(n_queries[group])
             begin, label, length = starts[query], labels[query], lengths[query]
             documents = features[begin : begin + length]
-            score_documents(local, documents, scores)
+            score_list(local, documents, scores, room)
             fill_uniform(draws, length, fold(show_key, name))
             n_shown = sample_places(scores, draws, length, k, shown)
             quality += dcg(grades, label, shown, n_shown) / ideals[query] if ideals[query] > 0 else 0.0
@@ -362,7 +382,7 @@ def learn_clients(
                 fill_uniform(draws, k, fold(stop_key, name))
                 stop_reading(grades, label, shown, n_shown, draws, table[2], clicked)
                 if pull_pairs(scores, length, shown, n_shown, clicked, left, pulls):
-                    add_gradient(gradient, documents, shown, pulls, n_shown)
+                    pull_list(gradient, local, documents, shown, pulls, n_shown, room)
             if (interaction + 1) % batch == 0:
                 add_terms(gradient, local, start, pull, shifts[row])
                 apply_gradient(local, gradient, rate)
@@ -374,16 +394,29 @@ def learn_clients(
         write_sent(updates[row], local, params, clip_norm, order, step)
 
 
+class RankerParts(NamedTuple):
+    """What stands in `learn_clients` where a linear ranker has functions of the same names."""
+
+    name: str  # under which the compiled loop is kept
+    make_room: Callable[..., Any]
+    score_list: Callable[..., None]
+    pull_list: Callable[..., None]
+
+
 @cache
-def kernel_for(pull: Callable[..., bool] | None) -> Callable[..., Any]:
-    """`learn_clients` with another learner's `pull` in the place of `pull_pairs`; None: as it is.
+def kernel_for(pull: Callable[..., bool] | None, parts: RankerParts | None = None) -> Callable[..., Any]:
+    """`learn_clients` with another learner's `pull` in the place of `pull_pairs`, and another ranker's parts; None: as
+    it is.
 
     Why the same code with other globals: Numba cannot keep a function of functions from one process to the next, and
     the usual learner must not be compiled again in each.
     """
-    if pull is None:
+    if pull is None and parts is None:
         return learn_clients
-    text = learn_clients.py_func
-    names = {**text.__globals__, "pull_pairs": njit(nogil=True, error_model="numpy")(pull)}
-    own = FunctionType(text.__code__, names, f"learn_clients_by_{pull.__name__}")
-    return njit(_SIGNATURE, nogil=True, error_model="numpy")(own)
+    text, others = learn_clients.py_func, {} if parts is None else parts._asdict()
+    name = others.pop("name", "learn_clients")
+    if pull is not None:
+        name, others["pull_pairs"] = f"{name}_by_{pull.__name__}", njit(nogil=True, error_model="numpy")(pull)
+    own = FunctionType(text.__code__, {**text.__globals__, **others}, name)
+    own.__qualname__ = name  # by which Numba finds it again
+    return njit(_SIGNATURE, **{**FLAGS, "cache": pull is None})(own)
