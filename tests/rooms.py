@@ -22,6 +22,7 @@ STAGES = {
     "attacks",
     "metrics",
     "unlearning",
+    "personal",
 }
 # What each room may import besides itself. A new room gets a line here, and so a place in the order.
 ALLOWED: dict[str, set[str]] = {
