@@ -55,6 +55,7 @@ class Purpose(IntEnum):
     SHARE = 19  # which queries everybody gets, or what is made up in their place
     WARM_UP = 20  # all that a training draws which comes before the first round
     FORGET = 21  # the noise of a training that repeats rounds of another without some clients
+    UNITS = 26  # which units of a network a step of training leaves out
 
 
 @dataclass(frozen=True, slots=True)

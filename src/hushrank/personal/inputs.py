@@ -135,6 +135,11 @@ def pad_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
     )
 
 
+def take_queries(inputs: PersonalInputs, places: Array) -> PersonalInputs:
+    """Some of the searches, with the whole history; works on NumPy and on JAX arrays."""
+    return PersonalInputs(*(array[places] for array in inputs[:-1]), history=inputs.history)
+
+
 def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:
     """Users of equal widths as one tree: every array gets a first axis [n_users]."""
     history = HistoryTable(*(np.stack(arrays) for arrays in zip(*(user.history for user in users), strict=True)))
