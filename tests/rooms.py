@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "attacks": BOTTOM | {"aggregation"},  # Why: some of them are made against a rule, and try it
     "remedies": BOTTOM | {"data"},  # Why: some of them share queries
     "unlearning": BOTTOM | {"privacy", "metrics"},  # Why: its records are signed, and say how far rankers are apart
+    "personal": BOTTOM | {"data"},
     "federation": BOTTOM | STAGES,
     "partitions": BOTTOM | STAGES | {"federation"},
     "engine": BOTTOM | STAGES | {"federation"},
