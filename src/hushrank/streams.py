@@ -55,6 +55,8 @@ class Purpose(IntEnum):
     SHARE = 19  # which queries everybody gets, or what is made up in their place
     WARM_UP = 20  # all that a training draws which comes before the first round
     FORGET = 21  # the noise of a training that repeats rounds of another without some clients
+    COLLECTION = 22  # words, topics and quality of the documents of a generated population
+    PERSON = 23  # one user of a generated population: interests, searches, clicks
 
 
 @dataclass(frozen=True, slots=True)
