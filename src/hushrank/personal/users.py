@@ -32,6 +32,7 @@ _N_DRAWS = 14  # of one search, by the names below
 )
 _WEEK = 7 * 24 * 3600
 _MEAN_GAP = 120.0  # seconds between searches of a session
+_MOST_WORDS = 3  # of a query
 SATISFIED_SECONDS = 30.0
 
 
@@ -145,7 +146,7 @@ def _draw_queries(shape: PopulationShape, documents: GeneratedDocuments, draws: 
     ).T
     queries = np.zeros((len(topics), N_QUERY_WORDS), dtype=np.int32)
     order = np.argsort(words == 0, axis=1, kind="stable")
-    queries[:, :3] = np.take_along_axis(words, order, axis=1)
+    queries[:, :_MOST_WORDS] = np.take_along_axis(words, order, axis=1)
     return queries
 
 
@@ -159,7 +160,8 @@ def _pick_two(words: Array, draws: Array) -> tuple[Array, Array]:
 
 def _list_documents(shape: PopulationShape, documents: GeneratedDocuments, searches: _Searches) -> Candidates:
     """The general engine's lists: the same query has the same list."""
-    new, back = np.unique(searches.sources, return_inverse=True)
+    codes = searches.queries[:, :_MOST_WORDS].astype(np.int64) @ (shape.n_words ** np.arange(_MOST_WORDS))
+    _, new, back = np.unique(codes, return_index=True, return_inverse=True)
     found = find_candidates(documents.index, searches.queries[new], shape.n_candidates)
     owners = np.repeat(np.arange(len(new)), np.diff(found.starts))
     scores = found.scores + shape.engine_quality * documents.quality[found.documents]
@@ -206,7 +208,7 @@ def _utility(
 ) -> Array:
     """[m] without noise and without what was found before."""
     titles = documents.collection.titles[found.documents, : shape.title_length]
-    queries = searches.queries[:, :3]
+    queries = searches.queries[:, :_MOST_WORDS]
     is_covered = [(titles == words[owners, None]).any(axis=1) & (words > 0)[owners] for words in queries.T]
     n_words = np.count_nonzero(queries, axis=1)[owners]
     matches = documents.topics[found.documents] == searches.topics[owners]
@@ -220,12 +222,15 @@ def _utility(
 
 def _choose_best(utility: Array, starts: Array, choices: Array, lengths: Array, shape: PopulationShape) -> Array:
     """[m] True for the best document of each list, or for any one; sometimes for the second best, too."""
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((-utility, owners))
+    rows = np.arange(len(lengths))
+    owners = np.repeat(rows, lengths)
+    table = np.full((len(lengths), shape.n_candidates), -np.inf)
+    table[owners, np.arange(len(owners)) - starts[owners]] = utility
     is_any = choices[:, 0] < shape.noise
-    place = np.where(is_any, (choices[:, 1] * lengths).astype(np.int64), 0)
+    first = np.where(is_any, (choices[:, 1] * lengths).astype(np.int64), np.argmax(table, axis=1))
+    table[rows, first] = -np.inf
     clicked = np.zeros(len(utility), dtype=bool)
-    clicked[order[starts[:-1] + place]] = True
+    clicked[starts[:-1] + first] = True
     two = np.flatnonzero((choices[:, 2] < shape.second_click) & (lengths > 1))
-    clicked[order[starts[two] + np.where(place[two] == 1, 0, 1)]] = True
+    clicked[starts[two] + np.argmax(table[two], axis=1)] = True
     return clicked
