@@ -15,6 +15,7 @@ import numpy as np
 
 from hushrank.personal.features import FeatureSource, make_features
 from hushrank.personal.inputs import (
+    HistoryTable,
     InputWidths,
     PersonalInputs,
     find_own_words,
@@ -92,14 +93,19 @@ class People:
             self.kept.popitem(last=False)
 
 
-def measure_widths(people: People, spans: Iterable[Span]) -> InputWidths:
-    """How wide the arrays of all users must be, by the first users' logs; the same whoever is asked first."""
+def measure_widths(people: People, visits: Iterable[tuple[int, Span]]) -> InputWidths:
+    """How wide the arrays of all users must be, by the visits to the first users; the same whoever is asked first."""
     widest = np.ones(5, dtype=np.int64)
-    for user in range(min(people.population.n_users, MOST_SCANNED)):
-        for span in spans:
+    for user, span in visits:
+        if user < MOST_SCANNED:
             widest = np.maximum(widest, _measure(people.inputs_of(user, span)))
     queries, documents, history, query_words, title_words = (int(width) for width in widest)
     return InputWidths(queries, documents, history, query_words, title_words)
+
+
+def list_scanned(people: People, spans: Iterable[Span]) -> list[tuple[int, Span]]:
+    """Visits of spans to the users by whose logs widths are found."""
+    return [(user, span) for user in range(min(people.population.n_users, MOST_SCANNED)) for span in spans]
 
 
 def most_own_words(people: People) -> int:
@@ -152,8 +158,6 @@ def empty_inputs(widths: InputWidths, n_features: int) -> PersonalInputs:
     }
     types = {"is_document": bool, "is_clicked": bool, "is_query": bool, "features": np.float32}
     arrays = {name: np.zeros(shape, types.get(name, np.int32)) for name, shape in shapes.items()}
-    from hushrank.personal.inputs import HistoryTable
-
     return pad_inputs(
         PersonalInputs(**arrays, history=HistoryTable(*(part.astype(np.int32) for part in history))), widths
     )

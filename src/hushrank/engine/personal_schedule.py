@@ -6,7 +6,7 @@ Steps are counted from 1 through all trainings. A step has at least two clients:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
@@ -42,6 +42,9 @@ class Schedule(Protocol):
     def step_at(self, number: int) -> SearchStep:
         """number: from 1 to trainings * steps_each."""
 
+    def list_visits(self) -> Iterable[tuple[int, Span]]:
+        """Of all steps, each client with each span that it is asked for."""
+
 
 def train_span(periods: Periods, *, updating: str, training: int) -> Span:
     """The searches that the clients of one training have learnt from when it ends."""
@@ -51,7 +54,7 @@ def train_span(periods: Periods, *, updating: str, training: int) -> Span:
     return Span(periods.train + (first - 1) * WEEK, periods.train + training * WEEK)
 
 
-def test_spans(periods: Periods, *, updating: str, training: int) -> dict[str, Span]:
+def measured_spans(periods: Periods, *, updating: str, training: int) -> dict[str, Span]:
     """{prefix of metrics: searches to measure on} after a training (0: before the first); of weeks, the next one."""
     if updating == "once":
         return {"vali": Span(periods.validation, periods.test), "offline": Span(periods.test, float("inf"))}
@@ -66,6 +69,7 @@ class RoundSchedule:
     n_clients: int
     cohort: int
     rounds: int  # of one training
+    trainings: int
     periods: Periods
     updating: str
     key: Array  # of the training
@@ -91,6 +95,11 @@ class RoundSchedule:
         ids = np.sort(order[self.borders[place] : self.borders[place + 1]])
         span = train_span(self.periods, updating=self.updating, training=training)
         return SearchStep(ids, [span] * len(ids), round + 1, training, (number - 1) % self.steps_each == 0)
+
+    def list_visits(self) -> Iterable[tuple[int, Span]]:
+        for training in range(1, self.trainings + 1):
+            span = train_span(self.periods, updating=self.updating, training=training)
+            yield from ((client, span) for client in range(self.n_clients))
 
 
 @lru_cache(maxsize=8)
@@ -121,6 +130,10 @@ class OnlineSchedule:
         if place < len(week):
             return week[place]
         return SearchStep(np.zeros(0, np.int64), (), number, training + 1, begins=False)
+
+    def list_visits(self) -> Iterable[tuple[int, Span]]:
+        steps = [step for week in self.weeks for step in week]
+        return [(int(client), span) for step in steps for client, span in zip(step.ids, step.spans, strict=True)]
 
 
 def plan_online(people: People, *, cohort: int, trainings: int) -> OnlineSchedule:
