@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.personal.inputs import HistoryTable, PersonalInputs, find_own_rows
-from hushrank.personal.models.parameters import initial_personal, initial_shared
-from hushrank.streams import seed_key
 from hushrank.types import Array
 
 N_WORDS, N_OWN, N_FEATURES, DIM = 30, 8, 3, 6

@@ -137,14 +137,14 @@ def pad_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
 
 def take_queries(inputs: PersonalInputs, places: Array) -> PersonalInputs:
     """Some of the searches, with the whole history; works on NumPy and on JAX arrays."""
-    return PersonalInputs(*(array[places] for array in inputs[:-1]), history=inputs.history)
+    return PersonalInputs._make((*(array[places] for array in inputs[:-1]), inputs.history))
 
 
 def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:
     """Users of equal widths as one tree: every array gets a first axis [n_users]."""
     history = HistoryTable(*(np.stack(arrays) for arrays in zip(*(user.history for user in users), strict=True)))
     rest = [np.stack(arrays) for arrays in zip(*(user[:-1] for user in users), strict=True)]
-    return PersonalInputs(*rest, history=history)
+    return PersonalInputs._make((*rest, history))
 
 
 def check_inputs(inputs: PersonalInputs, *, n_words: int, n_own: int) -> None:

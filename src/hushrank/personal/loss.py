@@ -15,7 +15,7 @@ from hushrank.types import Array
 
 
 def weigh_pairs(is_clicked: Array) -> Array:
-    """[D, D] float64 lambda of each pair (clicked, unclicked) of one list [D], zero elsewhere; read as the definition."""
+    """[D, D] float64 lambda of each pair (clicked, unclicked) of one list [D], zero elsewhere: the definition."""
     before = average_precision(is_clicked)
     weights = np.zeros((len(is_clicked), len(is_clicked)))
     for i in np.flatnonzero(is_clicked):

@@ -160,7 +160,7 @@ def run_gru(parts: NamedArrays, name: str, x: Array, is_item: Array) -> tuple[Ar
     steps = []
     for place in range(x.shape[1]):
         gates = _open_gates(parts, name, x[:, place], states[-1])
-        reset, update, new, _ = gates
+        _, update, new, _ = gates
         moved = update * states[-1] + (1.0 - update) * new
         states.append(np.where(is_item[:, place, None], moved, states[-1]))
         steps.append(gates)

@@ -40,11 +40,12 @@ def score_kernels(
 ) -> jax.Array:
     """[B, D] from query vectors [B, Lq, d] and document vectors [B, D, Ld, d]."""
     cosines = jnp.einsum("bqd,bkld->bkql", make_unit(query), make_unit(documents))
-    pooled = pool_kernels(jnp.where(is_title_word[:, :, None, :], cosines, FAR), is_word)
+    # Why checkpoint: eleven numbers for each pair of words would fill the memory; computing them again is cheaper
+    pool = jax.checkpoint(pool_kernels)
+    pooled = pool(jnp.where(is_title_word[:, :, None, :], cosines, FAR), is_word)
     return jnp.tanh(pooled @ parts[f"{name}/weights"] + parts[f"{name}/bias"])[..., 0]
 
 
-@jax.checkpoint  # Why: eleven numbers for each pair of words would fill the memory; computing them again is cheaper
 def pool_kernels(cosines: jax.Array, is_word: jax.Array) -> jax.Array:
     """[B, D, 11] from [B, D, Lq, Ld]"""
     counts = [
