@@ -1,4 +1,4 @@
-"""The baselines of personalised search as tasks: one place that has all logs and trains on them, and no training."""
+"""Central training of a personalised search model, as a task: one place has all logs, the baseline of federations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from hushrank.engine.device import find_device
-from hushrank.engine.personal_examine import Examination, score_originally
+from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
 from hushrank.engine.personal_people import Span, fit_inputs, list_scanned, measure_widths
 from hushrank.engine.personal_schedule import measured_spans, train_span
-from hushrank.engine.personal_setting import PersonalSetting
-from hushrank.engine.personal_task import PARAMS, STEPS
+from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.federation.seen import SEARCHES
 from hushrank.federation.state import PERSONAL
 from hushrank.personal.inputs import InputWidths, PersonalInputs, stack_inputs
@@ -127,28 +126,3 @@ class CentralSearch:
                 return np.asarray(score_rows(arrays.model, shared, own, inputs))
 
             return self.examination.measure(score, spans)
-
-
-@dataclass(frozen=True)
-class OriginalOrder:
-    """A `Task` that trains nothing: what personalisation has to beat."""
-
-    setting: PersonalSetting
-    examination: Examination
-    eval_every: int = 1
-    most_rounds: int = 1
-
-    @property
-    def rounds(self) -> int:
-        return self.setting.settings.n_trainings
-
-    def start(self) -> NamedArrays:
-        return {PARAMS: np.zeros(0, np.float32), STEPS: np.asarray(0)}
-
-    def advance(self, state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
-        return {**state, STEPS: np.asarray(first + n - 1)}, {SEARCHES: np.zeros(n, np.int64)}
-
-    def examine(self, state: NamedArrays) -> NamedArrays:
-        updating, periods = self.setting.settings.updating, self.setting.people.population.periods
-        spans = measured_spans(periods, updating=updating, training=int(state[STEPS]))
-        return self.examination.measure(score_originally, spans)

@@ -49,7 +49,9 @@ class _Sums:
 
     def means(self, prefix: str, *, has_lists: bool) -> dict[str, Array]:
         every = {name: np.concatenate(values) if values else np.zeros(0) for name, values in self.found.items()}
-        named = {f"{prefix}/{name}": np.asarray(values.mean() if len(values) else np.nan) for name, values in every.items()}
+        named = {
+            f"{prefix}/{name}": np.asarray(values.mean() if len(values) else np.nan) for name, values in every.items()
+        }
         if has_lists:
             named[f"{prefix}/{IMPROVE}"] = np.asarray(self.changes.p_improve)
         for name, (total, count) in self.users.items():

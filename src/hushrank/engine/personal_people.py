@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.personal.features import FeatureSource, make_features
+from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
     HistoryTable,
     InputWidths,
@@ -56,6 +56,10 @@ class People:
     source: FeatureSource
     end: float
     kept: OrderedDict[Hashable, Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
+
+    @property
+    def n_features(self) -> int:
+        return N_FEATURES
 
     def record_of(self, user: int) -> Record:
         """Read once, and kept as long as there is room."""
@@ -163,7 +167,9 @@ def empty_inputs(widths: InputWidths, n_features: int) -> PersonalInputs:
     )
 
 
-def stack_block(clients: Sequence[PersonalInputs], widths: InputWidths, *, size: int, n_features: int) -> PersonalInputs:
+def stack_block(
+    clients: Sequence[PersonalInputs], widths: InputWidths, *, size: int, n_features: int
+) -> PersonalInputs:
     """[size, ...] clients of one block; where there are fewer, the rest is empty."""
     fitted = [fit_inputs(client, widths) for client in clients]
     return stack_inputs([*fitted, *[empty_inputs(widths, n_features)] * (size - len(fitted))])

@@ -15,6 +15,7 @@ from hushrank.personal.training import LocalTraining
 from hushrank.streams import seed_key, stream
 from hushrank.types import Array, Attack
 
+PARAMS, STEPS = "params", "steps"  # of a state: [n_sent] what everybody has; [] steps taken
 FOLD = 1  # logs are divided by time, in one way
 
 

@@ -20,8 +20,16 @@ from hushrank.engine.personal_combine import combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
 from hushrank.engine.personal_people import measure_widths, stack_block
-from hushrank.engine.personal_schedule import Schedule, SearchStep, find_answers, find_stragglers, measured_spans
-from hushrank.engine.personal_setting import PersonalSetting
+from hushrank.engine.personal_schedule import (
+    RoundSchedule,
+    Schedule,
+    SearchStep,
+    find_answers,
+    find_stragglers,
+    measured_spans,
+    plan_online,
+)
+from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.record import stack_named
 from hushrank.federation.gathering import prefix_evidence
@@ -32,7 +40,6 @@ from hushrank.personal.training_fast import train_clients
 from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, Combined, DenseUpdate, NamedArrays, Weighted
 
-PARAMS, STEPS = "params", "steps"  # [n_sent] what everybody has; [] steps taken
 _BLOCK = 16  # Why: clients whose inputs and updates are held at once
 
 
@@ -190,3 +197,21 @@ class FlatSearch:
                 return np.asarray(score_rows(arrays.model, shared, own, inputs))
 
             return self.examination.measure(score, spans)
+
+
+def make_flat(setting: PersonalSetting, arrays: ModelArrays, examination: Examination, platform: str) -> FlatSearch:
+    """With the schedule that the setting asks for."""
+    settings, people = setting.settings, setting.people
+    if settings.updating == "online":
+        online = plan_online(people, cohort=setting.cohort, trainings=settings.n_trainings)
+        return FlatSearch(setting, online, arrays, examination, platform)
+    schedule = RoundSchedule(
+        setting.n_clients,
+        setting.cohort,
+        setting.rounds,
+        settings.n_trainings,
+        people.population.periods,
+        settings.updating,
+        arrays.key,
+    )
+    return FlatSearch(setting, schedule, arrays, examination, platform)

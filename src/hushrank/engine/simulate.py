@@ -68,6 +68,7 @@ class CellResult:
     scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
     first: Array | None = None  # [n_params] the first ranker; None: there was none
     kept: NamedArrays = field(default_factory=dict)  # [n_clients, ...] what clients keep at the end, by name
+    users: NamedArrays = field(default_factory=dict)  # [n_clients] metrics of single users at the end; NaN: no search
 
     @property
     def online(self) -> Array:

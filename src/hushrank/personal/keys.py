@@ -119,10 +119,14 @@ def check_personal(keys: PersonalKeys, special: Collection[str]) -> None:
     if keys.stages is not None and not settings.is_staged:
         raise ValueError("stages is for updating=retrain, continue or online: name one of them, or leave stages out.")
     if settings.is_central and settings.updating == "online":
-        raise ValueError("updating=online waits for clients, and there are none: use topology=flat, retrain or continue.")
+        raise ValueError(
+            "updating=online waits for clients, and there are none: use topology=flat, retrain or continue."
+        )
     of_training = [name for name in keys_of(PersonalKeys) if name not in _OF_ORIGINAL and name in special]
     if not settings.is_trained and of_training:
-        raise ValueError(f"{of_training[0]} is for a model that is trained; model={ORIGINAL} is the engine's own order.")
+        raise ValueError(
+            f"{of_training[0]} is for a model that is trained; model={ORIGINAL} is the engine's own order."
+        )
     of_clients = [name for name in ("epochs", "stragglers") if name in special]
     if settings.is_central and of_clients:
         raise ValueError(f"{of_clients[0]} is for topology=flat: central training has no clients to visit.")
