@@ -66,7 +66,9 @@ class CentralSearch:
             self.known_inputs.clear()
             people = self.setting.people
             every = (people.inputs_of(user, span) for user in range(self.setting.n_clients))
-            self.known_inputs[span] = jax.device_put(stack_inputs([fit_inputs(one, self.widths) for one in every]))
+            self.known_inputs[span] = jax.device_put(
+                stack_inputs([fit_inputs(one, self.widths, title_words=people.title_words) for one in every])
+            )
         return self.known_inputs[span]
 
     @cached_property

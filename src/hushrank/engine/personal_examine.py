@@ -65,7 +65,6 @@ class Examination:
     """Of all users of a population. has_lists: whether the log has the lists as they were shown, for P-Improve."""
 
     people: People
-    n_features: int
     has_lists: bool
 
     @cached_property
@@ -116,7 +115,7 @@ class Examination:
 
     def _stack(self, rows: list[tuple[int, PersonalInputs]], widths: InputWidths) -> tuple[list[int], PersonalInputs]:
         users, inputs = [user for user, _ in rows], [each for _, each in rows]
-        return users, stack_block(inputs, widths, size=_ROWS, n_features=self.n_features)
+        return users, stack_block(self.people, inputs, widths, size=_ROWS)
 
 
 def score_originally(users: Sequence[int], inputs: PersonalInputs) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
+    NO_SESSION,
     HistoryTable,
     InputWidths,
     PersonalInputs,
@@ -60,6 +61,11 @@ class People:
     @property
     def n_features(self) -> int:
         return N_FEATURES
+
+    @property
+    def title_words(self) -> int:
+        """Of the longest title."""
+        return max(int(self.population.collection.lengths.max(initial=1)), 1)
 
     def record_of(self, user: int) -> Record:
         """Read once, and kept as long as there is room."""
@@ -125,8 +131,12 @@ def _measure(inputs: PersonalInputs) -> Array:
     return np.array([*inputs.is_document.shape, len(inputs.history.sessions), *words])
 
 
-def fit_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
-    """In arrays of these widths: padding is cut or added; of what does not fit, the latest searches stay."""
+def fit_inputs(inputs: PersonalInputs, widths: InputWidths, *, title_words: int) -> PersonalInputs:
+    """In arrays of these widths: padding is cut or added; of what does not fit, the latest searches stay.
+
+    title_words: of a candidate. Why not as wide as a history row: that holds several clicked titles, and candidates are
+    what most of the time goes into.
+    """
     n, n_rows = len(inputs.is_query), len(inputs.history.sessions)
     inputs = take_queries(inputs, np.arange(max(n - widths.queries, 0), n))
     left_out, n_documents = max(n_rows - widths.history, 0), widths.documents
@@ -146,30 +156,19 @@ def fit_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
         n_before=np.maximum(inputs.n_before - left_out, 0).astype(np.int32),
         history=history,
     )
-    return pad_inputs(cut, widths)
+    padded = pad_inputs(cut, widths)
+    return padded._replace(document_words=padded.document_words[..., :title_words])
 
 
-def empty_inputs(widths: InputWidths, n_features: int) -> PersonalInputs:
+def empty_inputs(like: PersonalInputs) -> PersonalInputs:
     """Of a client that is none: fills up a block."""
-    history = (np.zeros((0, widths.query_words)), np.zeros((0, widths.document_words)), np.zeros(0))
-    kinds = dict.fromkeys(("query_words", "query_rows"), (0, widths.query_words))
-    shapes = kinds | {
-        "document_words": (0, 1, widths.document_words),
-        "is_document": (0, 1),
-        "features": (0, 1, n_features),
-        "is_clicked": (0, 1),
-        **dict.fromkeys(("is_query", "n_long", "n_before"), (0,)),
-    }
-    types = {"is_document": bool, "is_clicked": bool, "is_query": bool, "features": np.float32}
-    arrays = {name: np.zeros(shape, types.get(name, np.int32)) for name, shape in shapes.items()}
-    return pad_inputs(
-        PersonalInputs(**arrays, history=HistoryTable(*(part.astype(np.int32) for part in history))), widths
+    history = HistoryTable(
+        *(np.zeros_like(part) for part in like.history[:-1]), np.full_like(like.history[-1], NO_SESSION)
     )
+    return PersonalInputs(*(np.zeros_like(part) for part in like[:-1]), history=history)
 
 
-def stack_block(
-    clients: Sequence[PersonalInputs], widths: InputWidths, *, size: int, n_features: int
-) -> PersonalInputs:
+def stack_block(people: People, clients: Sequence[PersonalInputs], widths: InputWidths, *, size: int) -> PersonalInputs:
     """[size, ...] clients of one block; where there are fewer, the rest is empty."""
-    fitted = [fit_inputs(client, widths) for client in clients]
-    return stack_inputs([*fitted, *[empty_inputs(widths, n_features)] * (size - len(fitted))])
+    fitted = [fit_inputs(client, widths, title_words=people.title_words) for client in clients]
+    return stack_inputs([*fitted, *[empty_inputs(fitted[0])] * (size - len(fitted))])

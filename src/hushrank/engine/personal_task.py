@@ -172,7 +172,7 @@ class FlatSearch:
             sent,
             arrays.kept,
             arrays.personal_of(store, ids, size=size),
-            stack_block(inputs, self.widths, size=size, n_features=arrays.model.n_features),
+            stack_block(setting.people, inputs, self.widths, size=size),
             fold_in(stream(arrays.key, Purpose.VISIT, round), names),
             training=setting.training,
             sharing=setting.sharing,

@@ -83,7 +83,14 @@ NAMED: dict[str, Recipe] = {
     ),
     **{name: Recipe(name, n_clients=1, interactions=1, rounds=1) for name in OFFLINE},
     PERSONAL_SEARCH: Recipe(
-        PERSONAL_SEARCH, data="aol-like", clicks=LOGGED, n_clients=300, interactions=1, cohort=10, rounds=5, word_dim=32
+        PERSONAL_SEARCH,
+        data="personal-like",
+        clicks=LOGGED,
+        n_clients=300,
+        interactions=1,
+        cohort=10,
+        rounds=3,
+        word_dim=32,
     ),
 }
 KEYS: dict[str, Key] = {name: keys_of(Recipe)[name] for name in ("recipe", *ROOM_KEYS)}

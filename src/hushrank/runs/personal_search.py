@@ -111,7 +111,7 @@ def make_task(setting: PersonalSetting, repeat: int, platform: str) -> Task:
     from hushrank.engine.personal_examine import Examination
 
     has_lists = setting.people.population.log_of(0).dwell is not None
-    examination = Examination(setting.people, setting.people.n_features, has_lists)
+    examination = Examination(setting.people, has_lists)
     if setting.model is None:
         from hushrank.engine.personal_original import OriginalOrder
 
