@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from hushrank.personal.inputs import HistoryTable, PersonalInputs, find_own_rows
+from hushrank.personal.models.named_fast import named_model, score_searches
+from hushrank.personal.models.parameters import PersonalModel, initial_personal, initial_shared
+from hushrank.streams import seed_key
 from hushrank.types import Array
 
 N_WORDS, N_OWN, N_FEATURES, DIM = 30, 8, 3, 6
-SIZES = {"n_features": N_FEATURES, "dim": DIM}
+SIZES: dict[str, int] = {"n_features": N_FEATURES, "dim": DIM}
 SMALL = {
     "knrm": SIZES,
     "peps": {**SIZES, "heads": 2, "head_size": 3, "encoded": 5},
@@ -58,3 +62,15 @@ def draw_vectors(seed: int) -> Array:
     vectors = np.random.default_rng(seed).normal(size=(N_WORDS, DIM)).astype(np.float32)
     vectors[0] = 0
     return vectors
+
+
+def make_model(name: str, seed: int = 1) -> tuple[PersonalModel, dict[str, Array], dict[str, Array]]:
+    """A tiny model, shared parameters, and personal ones that have moved away from the global vectors."""
+    model, vectors = named_model(name, **SMALL[name]), draw_vectors(seed)
+    shared = initial_shared(model, vectors, key=seed_key(seed))
+    own = initial_personal(model, vectors, np.arange(2, 2 + N_OWN), n_own=N_OWN)
+    rng = np.random.default_rng(seed)
+    return model, shared, {name: part + rng.normal(size=part.shape).astype("f4") for name, part in own.items()}
+
+
+score_fast = jax.jit(score_searches, static_argnums=0)

@@ -82,8 +82,7 @@ def gather_inputs(
     is_document = np.arange(lengths.max(initial=1)) < lengths[:, None]
     rows = np.where(is_document, log.starts[searches, None] + np.arange(is_document.shape[1]), 0)
     session_starts = np.searchsorted(log.sessions, log.sessions[searches]).astype(np.int32)
-    first = max(int(session_starts.min(initial=0)) - N_LONG, 0) if len(searches) else 0
-    last = int(searches.max(initial=first - 1)) + 1
+    first, last = (max(int(session_starts[0]) - N_LONG, 0), int(searches[-1]) + 1) if len(searches) else (0, 0)
     clicked = [_join_clicked(log, collection, search) for search in range(first, last)]
     history = HistoryTable(
         log.queries[first:last],

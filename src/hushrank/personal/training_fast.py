@@ -87,18 +87,21 @@ def train_client(
     """One client; twin of `training.train_peps`. Steps without pairs, which only padding has, change nothing."""
     pairs = jnp.sum(find_pairs(inputs.is_clicked, inputs.is_document), axis=(-2, -1)) * inputs.is_query
     n_steps = -(-pairs.shape[0] // training.batch)
+    epochs = jnp.arange(training.epochs)
+    orders = _order(pairs, fold_in(fold_in(key, jnp.asarray(Purpose.SHUFFLE)), epochs), n_steps * training.batch)
+    drops = fold_in(fold_in(key, jnp.asarray(Purpose.UNITS)), epochs)
     start: Tree = {"sent": sent, "personal": personal}
 
     def step(state: tuple[Tree, FastAdam], now: jax.Array) -> tuple[tuple[Tree, FastAdam], None]:
         epoch, place = now // n_steps, now % n_steps
-        order = _order(pairs, fold_in(fold_in(key, jnp.asarray(Purpose.SHUFFLE)), epoch), n_steps * training.batch)
-        places = jax.lax.dynamic_slice(order, (place * training.batch,), (training.batch,))
-        drops = fold_in(fold_in(fold_in(key, jnp.asarray(Purpose.UNITS)), epoch), place)
+        places = jax.lax.dynamic_slice(orders[epoch], (place * training.batch,), (training.batch,))
         batch = _mask_searches(take_queries(inputs, places), places >= 0)
         n_pairs = jnp.sum(jnp.where(places >= 0, pairs[places], 0))
 
         def move(state: tuple[Tree, FastAdam]) -> tuple[Tree, FastAdam]:
-            gradients = _add_chunks(model, state[0], kept, batch, drops, training=training, sharing=sharing)
+            gradients = _add_chunks(
+                model, state[0], kept, batch, fold_in(drops[epoch], place), training=training, sharing=sharing
+            )
             return _follow(state, gradients, n_pairs, training)
 
         return jax.lax.cond(n_pairs > 0, move, lambda same: same, state), None
@@ -158,11 +161,15 @@ def join_shared(sent: Parts, kept: Parts, sharing: WordSharing) -> Parts:
 
 
 def _order(pairs: jax.Array, key: jax.Array, length: int) -> jax.Array:
-    """[length] the searches with pairs in a random order, then -1; twin of `training.order_searches`."""
+    """[..., length] the searches with pairs, in a random order for each key [..., 2], then -1.
+
+    Twin of `training.order_searches`.
+    """
     uniforms = jnp.where(pairs > 0, draw_uniform(key, pairs.shape[0]), 2.0)
-    order = jnp.argsort(uniforms, stable=True)
-    known = jnp.where(uniforms[order] < 2.0, order, -1)
-    return jnp.pad(known, (0, length - pairs.shape[0]), constant_values=-1)
+    order = jnp.argsort(uniforms, axis=-1, stable=True)
+    known = jnp.where(jnp.take_along_axis(uniforms, order, axis=-1) < 2.0, order, -1)
+    missing = jnp.full((*known.shape[:-1], length - pairs.shape[0]), -1, known.dtype)
+    return jnp.concatenate([known, missing], axis=-1)
 
 
 def _mask_searches(batch: PersonalInputs, is_there: jax.Array) -> PersonalInputs:

@@ -5,8 +5,9 @@ It runs in the simulator only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from hushrank.personal.models.layers_fast import (
     Parts,
     attend,
     combine_scores,
+    draw_drops,
     drop_units,
     find_cosine,
     look_up,
@@ -25,11 +27,10 @@ from hushrank.personal.models.layers_fast import (
     score_kernels,
 )
 from hushrank.personal.models.parameters import WORDS, attention_shapes, kernel_shapes, matrices
-from hushrank.streams_fast import fold_in
 from hushrank.types import Array, Parameter
 
 _LAYERS = ("words", "session", "history")
-_N_DROPS = 2  # in one transformer
+Drops: TypeAlias = Sequence[jax.Array | None]  # of the two places in one transformer where units are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +77,47 @@ def score_htps(
     key: jax.Array | None = None,
 ) -> jax.Array:
     """[B, D]; units are left out only with a key, that is in training."""
-    keys = [None if key is None else fold_in(key, jnp.asarray(place)) for place in range(6)]
-    is_word, is_title_word = inputs.query_words > 0, inputs.document_words > 0
-    query, documents = look_up(shared[WORDS], inputs.query_words), look_up(shared[WORDS], inputs.document_words)
-    around_query = _transform(model, shared, "words", query, is_word, keys[0])
-    around_documents = _transform(model, shared, "words", documents, is_title_word, keys[1])
-    found = _average(around_documents, is_title_word)
-    history = inputs.history
-    items = sum(
-        _average(_transform(model, shared, "words", look_up(shared[WORDS], words), words > 0, drawn), words > 0)
-        for words, drawn in ((history.query_words, keys[2]), (history.clicked_words, keys[3]))
-    )  # [H, d]
+    b, h, d = len(inputs.query_words), len(inputs.history.sessions), model.dim
+    drops = draw_drops(key, model.dropout, [(2 * b + 2 * h, d)] * 2 + [(b, d)] * 4)
+    texts = _read_texts(model, shared, inputs, drops[:2])
+    items = _average(*texts.past_queries) + _average(*texts.past_clicks)  # [H, d]
     long, short = find_windows(inputs)
-    in_session = _put_last(
-        model, shared, "session", items[short.rows], short.is_item, _average(around_query, is_word), keys[4]
-    )
-    in_history = _put_last(model, shared, "history", items[long.rows], long.is_item, in_session, keys[5])
-    return combine_scores(
-        shared,
-        find_cosine(in_session[:, None, :], found),
-        find_cosine(in_history[:, None, :], found),
-        score_kernels(shared, "kernels/global", query, documents, is_word, is_title_word),
-        score_kernels(shared, "kernels/context", around_query, around_documents, is_word, is_title_word),
-        score_features(shared, inputs.features),
-    )
+    query = _average(*texts.query)
+    in_session = _put_last(model, shared, "session", items[short.rows], short.is_item, query, drops[2:4])
+    in_history = _put_last(model, shared, "history", items[long.rows], long.is_item, in_session, drops[4:6])
+    found = _average(*texts.documents)
+    cosines = [find_cosine(each[:, None, :], found) for each in (in_session, in_history)]
+    words, titles = look_up(shared[WORDS], inputs.query_words), look_up(shared[WORDS], inputs.document_words)
+    around = texts.query[0][:, : inputs.query_words.shape[-1]]
+    pairs = {"kernels/global": (words, titles), "kernels/context": (around, texts.documents[0])}
+    kernels = score_kernels(shared, pairs, inputs.query_words > 0, inputs.document_words > 0)
+    return combine_scores(shared, *cosines, *kernels, score_features(shared, inputs.features))
+
+
+class _Texts(NamedTuple):
+    """Word vectors in context [..., Ld, d] and which of them are words [..., Ld]."""
+
+    query: tuple[jax.Array, jax.Array]  # [B, ...]
+    documents: tuple[jax.Array, jax.Array]  # [B, D, ...]
+    past_queries: tuple[jax.Array, jax.Array]  # [H, ...]
+    past_clicks: tuple[jax.Array, jax.Array]  # [H, ...]
+
+
+def _read_texts(model: Htps, shared: Parts, inputs: PersonalInputs, drops: Drops) -> _Texts:
+    """All texts through one transformer, in one pass. Why: compilation pays for each pass."""
+    (b, d), h = inputs.is_document.shape, len(inputs.history.sessions)
+    width = max(inputs.query_words.shape[-1], inputs.document_words.shape[-1])
+    ragged = (inputs.query_words, inputs.document_words.reshape(b * d, -1), *inputs.history[:2])
+    words = jnp.concatenate([jnp.pad(each, ((0, 0), (0, width - each.shape[-1]))) for each in ragged])
+    owners = np.concatenate([np.arange(b), b + np.repeat(np.arange(b), d), 2 * b + np.arange(2 * h)])
+    of_texts = [None if factors is None else factors[owners] for factors in drops]
+    around = _transform(model, shared, "words", look_up(shared[WORDS], words), words > 0, of_texts)
+    cuts = np.cumsum([b, b * d, h]).tolist()
+    cut = zip(jnp.split(around, cuts), jnp.split(words > 0, cuts), strict=True)
+    query, documents, past_queries, past_clicks = cut
+    n_title = inputs.document_words.shape[-1]
+    shaped = documents[0].reshape(b, d, width, -1)[:, :, :n_title], inputs.document_words > 0
+    return _Texts(query, shaped, past_queries, past_clicks)
 
 
 def _put_last(
@@ -117,16 +135,13 @@ def _put_last(
     return _transform(model, shared, layer, tokens + _distances(*tokens.shape[1:]), is_token, key)[:, -1]
 
 
-def _transform(
-    model: Htps, shared: Parts, layer: str, x: jax.Array, is_item: jax.Array, key: jax.Array | None
-) -> jax.Array:
+def _transform(model: Htps, shared: Parts, layer: str, x: jax.Array, is_item: jax.Array, drops: Drops) -> jax.Array:
     """[..., L, d] attention, then a small network, each added to its input and normalised."""
-    first, second = (None if key is None else fold_in(key, jnp.asarray(place)) for place in range(_N_DROPS))
     read = attend(shared, layer, x, is_item, heads=model.heads)
-    x = _normalise(shared, f"{layer}/norm-1", x + drop_units(read, first, model.dropout))
+    x = _normalise(shared, f"{layer}/norm-1", x + drop_units(read, drops[0]))
     inner = jax.nn.relu(x @ shared[f"{layer}/inner/weights"] + shared[f"{layer}/inner/bias"])
     outer = inner @ shared[f"{layer}/outer/weights"] + shared[f"{layer}/outer/bias"]
-    return _normalise(shared, f"{layer}/norm-2", x + drop_units(outer, second, model.dropout))
+    return _normalise(shared, f"{layer}/norm-2", x + drop_units(outer, drops[1]))
 
 
 def _normalise(shared: Parts, name: str, x: jax.Array) -> jax.Array:

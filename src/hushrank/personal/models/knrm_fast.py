@@ -19,4 +19,5 @@ def score_knrm(
 ) -> jax.Array:
     """[B, D]; twin of `knrm.score_knrm`."""
     query, documents = look_up(shared[WORDS], inputs.query_words), look_up(shared[WORDS], inputs.document_words)
-    return score_kernels(shared, "kernels", query, documents, inputs.query_words > 0, inputs.document_words > 0)
+    pairs = {"kernels": (query, documents)}
+    return score_kernels(shared, pairs, inputs.query_words > 0, inputs.document_words > 0)[0]

@@ -5,11 +5,12 @@ Shapes: ... stands for any batch; L words of a text, d numbers of a vector. Padd
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hushrank.personal.models.layers import FAR, MEANS, SHARPNESS, TINY_COUNT, TINY_NORM
 from hushrank.streams_fast import draw_uniform
@@ -36,24 +37,38 @@ def find_cosine(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def score_kernels(
-    parts: Parts, name: str, query: jax.Array, documents: jax.Array, is_word: jax.Array, is_title_word: jax.Array
-) -> jax.Array:
-    """[B, D] from query vectors [B, Lq, d] and document vectors [B, D, Ld, d]."""
-    cosines = jnp.einsum("bqd,bkld->bkql", make_unit(query), make_unit(documents))
+    parts: Parts,
+    pairs: Mapping[str, tuple[jax.Array, jax.Array]],
+    is_word: jax.Array,
+    is_title_word: jax.Array,
+) -> list[jax.Array]:
+    """[B, D] for each name: query vectors [B, Lq, d] against document vectors [B, D, Ld, d].
+
+    Why all at once: one small program instead of one for each, and that is what compilation pays for.
+    """
+    cosines = jnp.stack([_compare(*pair) for pair in pairs.values()])
     # Why checkpoint: eleven numbers for each pair of words would fill the memory; computing them again is cheaper
     pool = jax.checkpoint(pool_kernels)
     pooled = pool(jnp.where(is_title_word[:, :, None, :], cosines, FAR), is_word)
-    return jnp.tanh(pooled @ parts[f"{name}/weights"] + parts[f"{name}/bias"])[..., 0]
+    return [
+        jnp.tanh(one @ parts[f"{name}/weights"] + parts[f"{name}/bias"])[..., 0]
+        for name, one in zip(pairs, pooled, strict=True)
+    ]
+
+
+def _compare(query: jax.Array, documents: jax.Array) -> jax.Array:
+    """[B, D, Lq, Ld] the cosine of each query word and each title word."""
+    return jnp.einsum("bqd,bkld->bkql", make_unit(query), make_unit(documents))
 
 
 def pool_kernels(cosines: jax.Array, is_word: jax.Array) -> jax.Array:
-    """[B, D, 11] from [B, D, Lq, Ld]"""
+    """[..., B, D, 11] from [..., B, D, Lq, Ld]"""
     counts = [
         jnp.sum(jnp.exp(-sharpness * (cosines - mean) ** 2), axis=-1)
         for mean, sharpness in zip(MEANS.tolist(), SHARPNESS.tolist(), strict=True)
     ]
     logs = 0.01 * jnp.log(jnp.maximum(jnp.stack(counts, axis=-1), TINY_COUNT))
-    return jnp.sum(jnp.where(is_word[:, None, :, None], logs, 0.0), axis=2)
+    return jnp.sum(jnp.where(is_word[:, None, :, None], logs, 0.0), axis=-2)
 
 
 def attend(parts: Parts, name: str, x: jax.Array, is_item: jax.Array, *, heads: int) -> jax.Array:
@@ -101,13 +116,22 @@ def combine_scores(parts: Parts, *scores: jax.Array) -> jax.Array:
     return (jnp.stack(scores, axis=-1) @ parts["combine/weights"])[..., 0]
 
 
-def drop_units(x: jax.Array, key: jax.Array | None, rate: float) -> jax.Array:
-    """Leave out units of the last axis, others for each element of the first; the rest grows to keep the mean.
+def draw_drops(key: jax.Array | None, rate: float, sizes: Sequence[tuple[int, int]]) -> list[jax.Array | None]:
+    """For each size [n, d]: by what to multiply units, 0 for those left out, which keeps the mean; without a key None.
 
-    Without a key nothing is left out. Differs: the words and candidates of one search lose the same units, which costs
-    a draw per search and unit instead of one per word, and compares candidates under the same network.
+    Why all in one draw: the program of a draw is long, and compilation pays for each copy.
     """
     if key is None:
-        return x
-    uniforms = draw_uniform(key, x.shape[0] * x.shape[-1]).reshape(x.shape[0], *(1,) * (x.ndim - 2), x.shape[-1])
-    return jnp.where(uniforms < rate, 0.0, x / (1 - rate))
+        return [None] * len(sizes)
+    ends = np.cumsum([n * d for n, d in sizes]).tolist()
+    factors = jnp.where(draw_uniform(key, ends[-1]) < rate, 0.0, 1 / (1 - rate))
+    return [part.reshape(size) for part, size in zip(jnp.split(factors, ends[:-1]), sizes, strict=True)]
+
+
+def drop_units(x: jax.Array, factors: jax.Array | None) -> jax.Array:
+    """Leave out units of the last axis, others for each element of the first.
+
+    Differs: the words and candidates of one search lose the same units, which costs one draw per search and unit
+    instead of one per word, and compares candidates under the same network.
+    """
+    return x if factors is None else x * factors.reshape(x.shape[0], *(1,) * (x.ndim - 2), x.shape[-1])

@@ -37,12 +37,12 @@ def score_peps(
     around_query = add_context(shared, "attention/global", query, is_word, heads=model.heads)
     around_own = add_context(shared, "attention/personal", own_query, is_word, heads=model.heads)
     pairs = {
-        "personal": (own_query, documents),
-        "personal-context": (around_own, around_documents),
-        "global": (query, documents),
-        "global-context": (around_query, around_documents),
+        "kernels/personal": (own_query, documents),
+        "kernels/personal-context": (around_own, around_documents),
+        "kernels/global": (query, documents),
+        "kernels/global-context": (around_query, around_documents),
     }
-    kernels = [score_kernels(shared, f"kernels/{name}", *pair, is_word, is_title_word) for name, pair in pairs.items()]
+    kernels = score_kernels(shared, pairs, is_word, is_title_word)
     encoded = run_gru(shared, "encoder", own_query, is_word)
     projected = jnp.sum(documents, axis=2) @ shared["document/weights"]
     matched = find_cosine(encoded[:, None, :], projected)

@@ -1,0 +1,148 @@
+"""Training of one client, of many in a block, and of all users together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+from personal_inputs import DIM, N_OWN, N_WORDS, SMALL, draw_inputs, make_model, score_fast
+
+from hushrank.metrics.clicked import measure_clicked
+from hushrank.personal.inputs import InputWidths, PersonalInputs, pad_inputs, stack_inputs
+from hushrank.personal.loss import count_pairs
+from hushrank.personal.models.named_fast import MODELS
+from hushrank.personal.models.parameters import PersonalModel, WordSharing, flatten_parameters, split_shared
+from hushrank.personal.models.peps import Peps
+from hushrank.personal.training import (
+    LocalTraining,
+    clip_gradients,
+    order_searches,
+    start_adam,
+    step_adam,
+    train_peps,
+)
+from hushrank.personal.training_fast import TrainedClients, start_central, train_centrally, train_clients
+from hushrank.streams import fold_in, seed_key
+from hushrank.types import Array
+
+FROZEN = WordSharing()
+TINY = LocalTraining(epochs=2, batch=4, chunk=2, rate=0.01)
+WIDTHS = InputWidths(queries=8, documents=5, history=10, query_words=3, document_words=4)
+CLIENTS = [draw_inputs(seed, n_queries=n) for seed, n in ((1, 7), (2, 3), (3, 1))]  # unlike numbers of searches
+KEYS = fold_in(seed_key(9), np.arange(3))
+
+
+def stack_personal(personal: dict[str, Array], n: int) -> dict[str, Array]:
+    return {name: np.stack([part] * n) for name, part in personal.items()}
+
+
+def train_block(name: str, places: list[int], *, training: LocalTraining = TINY, at_once: int = 1) -> TrainedClients:
+    """These clients in one block, in this order; -1 is a client that is padding."""
+    model, shared, personal = make_model(name)
+    sent, kept = split_shared(shared, FROZEN)
+    padded = [pad_inputs(client, WIDTHS) for client in CLIENTS]
+    nobody = padded[0]._replace(is_query=np.zeros(8, bool))
+    inputs = stack_inputs([nobody if place < 0 else padded[place] for place in places])
+    own = stack_personal(personal, len(places))
+    return train_clients(model, sent, kept, own, inputs, KEYS[places], training=training, sharing=FROZEN, at_once=at_once)
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_the_bits_of_a_client_do_not_depend_on_who_else_is_in_the_block(at_once: int) -> None:
+    here, there = train_block("peps", [0, 1, 2], at_once=at_once), train_block("peps", [2, -1, 0], at_once=at_once)
+    for one, other in ((0, 2), (2, 0)):
+        for left, right in zip(jax.tree.leaves(here), jax.tree.leaves(there), strict=True):
+            np.testing.assert_array_equal(left[one], right[other])
+    assert not np.asarray(there.deltas[1]).any() and int(there.n_pairs[1]) == 0  # padding learns nothing
+
+
+def test_clients_are_weighed_by_their_pairs() -> None:
+    expected = [int(count_pairs(client.is_clicked, client.is_document).sum()) for client in CLIENTS]
+    assert np.asarray(train_block("peps", [0, 1, 2]).n_pairs).tolist() == expected
+
+
+def test_plain_and_fast_training_agree() -> None:
+    """Two epochs of Adam. Its steps are as long for a gradient of rounding errors as for a large one, so the twins may
+    part in a few numbers whose gradient is nearly zero; all others agree to rounding."""
+    model, shared, personal = make_model("peps")
+    assert isinstance(model, Peps)
+    fast = train_block("peps", [0, 1, 2])
+    sizes = []
+    for place, client in enumerate(CLIENTS):
+        plain = train_peps(model, shared, personal, client, training=TINY, sharing=FROZEN, key=KEYS[place])
+        moved = np.concatenate([plain.delta, plain.personal["own-words"].ravel()])
+        again = np.concatenate([fast.deltas[place], np.asarray(fast.personal["own-words"][place]).ravel()])
+        sizes.append(np.mean(np.abs(moved - again) > 2e-5))
+        assert plain.n_pairs == int(fast.n_pairs[place]) and np.abs(plain.delta).max() > 0.005
+    assert max(sizes) < 0.01
+
+
+def test_one_step_of_adam_is_that_of_optax() -> None:
+    rng = np.random.default_rng(1)
+    params = {name: rng.normal(size=(3, 2)).astype("f4") for name in "ab"}
+    optimiser, adam, ours, theirs = optax.adam(1e-3), start_adam(params), params, params
+    state = optimiser.init(params)
+    for _ in range(3):
+        gradients = {name: rng.normal(size=(3, 2)).astype("f4") for name in "ab"}
+        adam, ours = step_adam(adam, ours, gradients, 1e-3)
+        updates, state = optimiser.update(gradients, state)
+        theirs = optax.apply_updates(theirs, updates)
+    assert all(np.allclose(ours[name], theirs[name], atol=1e-7) for name in "ab")
+
+
+def test_the_length_of_a_gradient_is_bounded_over_all_arrays_together() -> None:
+    clipped = clip_gradients({"a": np.full(1, 3.0), "b": np.full(1, 4.0)}, 1.0)
+    assert clipped["a"][0] == pytest.approx(0.6) and clipped["b"][0] == pytest.approx(0.8)
+    assert clip_gradients({"a": np.full(1, 3.0)}, 10.0)["a"][0] == 3.0
+
+
+def test_the_order_depends_on_key_and_epoch_and_not_on_padding() -> None:
+    client, key = CLIENTS[0], KEYS[0]
+    orders = [order_searches(client, epoch=epoch, key=key).tolist() for epoch in (0, 1)]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(7)) and orders[0] != orders[1]
+    assert order_searches(pad_inputs(client, WIDTHS), epoch=0, key=key).tolist() == orders[0]
+    unclicked = client._replace(is_clicked=client.is_clicked & (np.arange(7) != 2)[:, None])
+    assert order_searches(unclicked, epoch=0, key=key).tolist() == [place for place in orders[0] if place != 2]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"epochs": 0}, "at least 1"), ({"chunk": 3}, "must divide batch"), ({"rate": 0.0}, "must be > 0")],
+)
+def test_training_that_makes_no_sense_is_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LocalTraining(**setting)
+
+
+def make_population(n_users: int = 6) -> PersonalInputs:
+    """Users who each like one of two words; every search asks for word 2, and the title with the liked word is clicked.
+
+    What a user likes is seen in the history (the clicked titles) and in the first feature (it says so half the time).
+    """
+    users = []
+    for user in range(n_users):
+        drawn, liked = draw_inputs(user, n_queries=8, n_documents=5), 10 + user % 2
+        rng = np.random.default_rng(100 + user)
+        titles = np.zeros((8, 5, 4), np.int32)
+        titles[:, :, 0], place = 21 - liked, rng.integers(0, 5, 8)
+        titles[np.arange(8), place, 0] = liked
+        clicked = place[:, None] == np.arange(5)
+        says = (clicked & (rng.random(8) < 0.5)[:, None])[..., None] * np.array([1.0, 0.0, 0.0])
+        history = drawn.history._replace(query_words=np.full((9, 3), 2, np.int32), clicked_words=np.full((9, 4), liked, np.int32))
+        users.append(
+            drawn._replace(
+                query_words=np.full((8, 3), 2, np.int32),
+                query_rows=np.zeros((8, 3), np.int32),
+                document_words=titles,
+                is_document=np.ones((8, 5), bool),
+                features=says.astype(np.float32),
+                is_clicked=clicked,
+                n_long=np.full(8, 5, np.int32),
+                n_before=np.full(8, 9, np.int32),
+                history=history._replace(sessions=np.repeat([0, 1, 2], [3, 2, 4]).astype(np.int32)),
+            )
+        )
+    return stack_inputs(users)
