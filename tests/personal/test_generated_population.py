@@ -73,7 +73,8 @@ def test_searches_are_new_ambiguous_and_repeated_as_asked() -> None:
 
 def _repeated(name: str) -> float:
     """The part of the searches whose query the user had before."""
-    queries = [population_named(name).log_of(user).queries for user in range(40)]
+    population = population_named(name)
+    queries = [population.log_of(user).queries for user in range(40)]
     return 1 - sum(len(np.unique(rows, axis=0)) for rows in queries) / sum(map(len, queries))
 
 
