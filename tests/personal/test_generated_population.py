@@ -148,7 +148,7 @@ def test_the_name_makes_the_same_population_again(kind: str) -> None:
         ("personal-like:n_user=3", "Did you mean n_users"),
         ("personal-like:n_users=0", "n_users is 0, must be from 1"),
         ("personal-like:n_users=many", "n_users is 'many', must be a whole number"),
-        ("personal-like:refinding=1.5", "must be from 0 to 1"),
+        ("personal-like:refinding=1.5", "refinding is 1.5, a part, must be from 0 to 1"),
         ("personal-like:n_ambiguous=3", "a topic has 0 ambiguous words"),
         ("personal-like:background_weeks=13", "background_weeks is 13.0"),
         ("aol-like:n_short=60", "n_candidates >= n_short"),
