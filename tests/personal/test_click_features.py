@@ -17,10 +17,11 @@ from hushrank.personal.features import (
     FeatureSource,
     feature_columns,
     make_features,
+    make_source,
 )
 from hushrank.personal.log import Search, SearchLog, make_collection, make_log, pad_words, slice_log
 from hushrank.personal.population import population_named
-from hushrank.personal.topics import TopicSpace, make_topics
+from hushrank.personal.topics import TopicSpace
 from hushrank.personal.vectors import train_vectors
 from hushrank.types import Array
 
@@ -117,9 +118,8 @@ def test_a_user_without_history_has_noughts() -> None:
 @cache
 def generated() -> tuple[FeatureSource, SearchLog]:
     population = population_named("personal-like:n_documents=1200,median_searches=60,spread_searches=0.0,seed=5")
-    collection = population.collection
-    topics = make_topics(collection, train_vectors(collection, n_dimensions=20), n_topics=10)
-    return FeatureSource(collection, population.documents.index, topics), population.log_of(0)
+    vectors = train_vectors(population.collection, n_dimensions=20)
+    return make_source(population.collection, vectors, n_topics=10), population.log_of(0)
 
 
 @pytest.mark.parametrize("search", [0, 1, 17, 40])

@@ -73,7 +73,8 @@ def test_searches_are_new_ambiguous_and_repeated_as_asked() -> None:
 
 def _repeated(name: str) -> float:
     """The part of the searches whose query the user had before."""
-    queries = [population_named(name).log_of(user).queries for user in range(40)]
+    population = population_named(name)
+    queries = [population.log_of(user).queries for user in range(40)]
     return 1 - sum(len(np.unique(rows, axis=0)) for rows in queries) / sum(map(len, queries))
 
 
@@ -147,7 +148,7 @@ def test_the_name_makes_the_same_population_again(kind: str) -> None:
         ("personal-like:n_user=3", "Did you mean n_users"),
         ("personal-like:n_users=0", "n_users is 0, must be from 1"),
         ("personal-like:n_users=many", "n_users is 'many', must be a whole number"),
-        ("personal-like:refinding=1.5", "must be from 0 to 1"),
+        ("personal-like:refinding=1.5", "refinding is 1.5, a part, must be from 0 to 1"),
         ("personal-like:n_ambiguous=3", "a topic has 0 ambiguous words"),
         ("personal-like:background_weeks=13", "background_weeks is 13.0"),
         ("aol-like:n_short=60", "n_candidates >= n_short"),

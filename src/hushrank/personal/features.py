@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushrank.personal.bm25 import Bm25Index, score_pairs
+from hushrank.personal.bm25 import Bm25Index, make_index, score_pairs
 from hushrank.personal.log import FIRST_WORD, N_TITLE_WORDS, PADDING, UNKNOWN, Collection, SearchLog
-from hushrank.personal.topics import TopicSpace, mix_words
+from hushrank.personal.topics import N_TOPICS, TopicSpace, make_topics, mix_words
 from hushrank.personal.vectors import scale_rows
 from hushrank.types import Array
 
@@ -61,6 +61,11 @@ class FeatureSource:
     collection: Collection
     index: Bm25Index
     topics: TopicSpace
+
+
+def make_source(collection: Collection, vectors: Array, *, n_topics: int = N_TOPICS) -> FeatureSource:
+    """From the documents and the vectors [n_words, d] of `train_vectors`."""
+    return FeatureSource(collection, make_index(collection), make_topics(collection, vectors, n_topics=n_topics))
 
 
 def make_features(source: FeatureSource, log: SearchLog, *, first: int = 0) -> Array:

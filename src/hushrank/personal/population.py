@@ -75,15 +75,15 @@ class GeneratedPopulation:
         return make_user_log(self.shape, self.documents, stream(self._key, Purpose.PERSON, user))
 
 
-def population_named(text: str) -> GeneratedPopulation:
-    """By name, with other sizes and a seed where asked: `personal-like` or `aol-like:n_users=1000,seed=7`."""
-    whole, seed = split_seed(text)
+def population_named(text: str, *, seed: int = 0) -> GeneratedPopulation:
+    """By name, with other sizes where asked: `personal-like` or `aol-like:n_users=1000,seed=7`. A named seed wins."""
+    whole, named_seed = split_seed(text)
     name, _, changes = whole.partition(":")
     if name not in POPULATIONS:
         near = difflib.get_close_matches(name, POPULATIONS, n=3, cutoff=0.4)
         raise ValueError(f"no population is called {name!r}. Did you mean {' or '.join(near or POPULATIONS)}?")
     shape = change_shape(POPULATIONS[name], [change for change in changes.split(",") if change])
-    return GeneratedPopulation(name, shape, seed=seed or 0)
+    return GeneratedPopulation(name, shape, seed=seed if named_seed is None else named_seed)
 
 
 def is_population(text: str) -> bool:

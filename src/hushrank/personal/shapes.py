@@ -77,11 +77,14 @@ class PopulationShape:
 
 
 def _check_shape(shape: PopulationShape) -> None:
+    for claim, holds in {**_claims_of_documents(shape), **_claims_of_users(shape)}.items():
+        if not holds:
+            raise ValueError(f"{claim}. Change the population's parameters.")
+
+
+def _claims_of_documents(shape: PopulationShape) -> dict[str, bool]:
     of_topic = shape.n_ambiguous // max(shape.n_topics, 1) * shape.n_senses
-    parts = (shape.train_part, shape.validation_part, shape.test_part)
-    shares = ("drift", "change_of_topic", "refinding", "ambiguous_queries", "more_words", "noise", "second_click")
-    claims = {
-        f"n_users is {shape.n_users}, must be from 1 to 2^31": 1 <= shape.n_users <= 2**31,
+    return {
         f"n_topics is {shape.n_topics}, must be at least 1": shape.n_topics >= 1,
         f"n_senses is {shape.n_senses}, must be from 1 to n_topics = {shape.n_topics}": (
             1 <= shape.n_senses <= shape.n_topics
@@ -91,12 +94,23 @@ def _check_shape(shape: PopulationShape) -> None:
             1 <= shape.title_length <= N_TITLE_WORDS
         ),
         f"a topic has {of_topic} ambiguous words, a title needs {shape.ambiguous_per_title} and at least 1": (
-            of_topic >= max(shape.ambiguous_per_title, 1) and shape.ambiguous_per_title >= 1
+            of_topic >= shape.ambiguous_per_title >= 1
         ),
-        "a topic needs at least as many words as a title takes of it, and a title at least 2": (
+        f"topic_words_per_title is {shape.topic_words_per_title}, must be from 2 to n_topic_words": (
             shape.n_topic_words >= shape.topic_words_per_title >= 2
         ),
-        "n_common must be at least common_per_title": shape.n_common >= shape.common_per_title >= 1,
+        f"common_per_title is {shape.common_per_title}, must be from 1 to n_common": (
+            shape.n_common >= shape.common_per_title >= 1
+        ),
+        f"quality is {shape.quality}, must not be negative": shape.quality >= 0,
+    }
+
+
+def _claims_of_users(shape: PopulationShape) -> dict[str, bool]:
+    parts = (shape.train_part, shape.validation_part, shape.test_part)
+    shares = ("drift", "change_of_topic", "refinding", "ambiguous_queries", "more_words", "noise", "second_click")
+    return {
+        f"n_users is {shape.n_users}, must be from 1 to 2^31": 1 <= shape.n_users <= 2**31,
         f"n_candidates is {shape.n_candidates}, n_short {shape.n_short}: must be n_candidates >= n_short >= 2": (
             shape.n_candidates >= shape.n_short >= 2
         ),
@@ -105,20 +119,16 @@ def _check_shape(shape: PopulationShape) -> None:
             1 <= shape.median_searches <= shape.most_searches
         ),
         f"mean_session is {shape.mean_session}, must be at least 1": shape.mean_session >= 1,
-        f"{', '.join(shares)} are parts and must be from 0 to 1": all(
-            0 <= float(getattr(shape, name)) <= 1 for name in shares
-        ),
-        "quality, spread_searches and taste must not be negative": (
-            min(shape.quality, shape.spread_searches, shape.taste) >= 0
-        ),
+        **{
+            f"{name} is {getattr(shape, name)}, a part, must be from 0 to 1": 0 <= float(getattr(shape, name)) <= 1
+            for name in shares
+        },
+        "spread_searches and taste must not be negative": min(shape.spread_searches, shape.taste) >= 0,
         f"background_weeks is {shape.background_weeks}, must be from 0 to less than weeks = {shape.weeks}": (
             0 <= shape.background_weeks < shape.weeks
         ),
         f"train, validation and test parts are {parts}, must be > 0": min(parts) > 0,
     }
-    for claim, holds in claims.items():
-        if not holds:
-            raise ValueError(f"{claim}. Change the population's parameters.")
 
 
 # Why: `personal-like` is the population of the tests and the demo. `aol-like` has what the AOL log has: clicks and BM25
