@@ -14,13 +14,13 @@ from statistics import fmean, stdev
 from hushrank.look.numbers import format_count
 from hushrank.reports.summary import Measurement, Metric, RunSummary, Value
 from hushrank.reports.wording import (
-    OFFLINE,
     ONLINE,
     PER_SEARCH,
     PERSONAL,
-    VALI,
+    Measures,
     count_text,
     join_words,
+    measures_of,
     n_rankers,
     setting_text,
     some_of,
@@ -187,7 +187,7 @@ def _cut(run: RunSummary, searches: int) -> tuple[RunSummary, int | None]:
         cells.setdefault((found.click, found.fold, found.repeat), []).append(found)
     metrics: dict[str, dict[str, list[Value]]] = {click: {} for click in run.metrics}
     for (click, fold, repeat), measured in cells.items():
-        for name, value in _measure_start(measured).items():
+        for name, value in _measure_start(measured, measures_of([run])).items():
             metrics.setdefault(click, {}).setdefault(name, []).append(Value(fold, repeat, value))
     spread = {click: {name: _spread(values) for name, values in named.items()} for click, named in metrics.items()}
     look = int(max((found.interactions for found in before), default=0))
@@ -199,13 +199,13 @@ def _cut(run: RunSummary, searches: int) -> tuple[RunSummary, int | None]:
     return replace(run, metrics=spread), look
 
 
-def _measure_start(measured: Sequence[Measurement]) -> dict[str, float]:
+def _measure_start(measured: Sequence[Measurement], measures: Measures) -> dict[str, float]:
     """Of one training's first part: the last look at test and validation queries, and the mean quality of a search.
 
     A point of the online curve is the mean since the look before, so it weighs as many searches as came since then.
     """
     found = {}
-    for name in (OFFLINE, VALI, PERSONAL):
+    for name in (measures.offline, measures.vali, PERSONAL):
         looks = [one for one in measured if one.name == name]
         if looks:
             found[name] = max(looks, key=lambda one: one.round).value
