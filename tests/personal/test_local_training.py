@@ -47,7 +47,9 @@ def train_block(name: str, places: list[int], *, training: LocalTraining = TINY,
     nobody = padded[0]._replace(is_query=np.zeros(8, bool))
     inputs = stack_inputs([nobody if place < 0 else padded[place] for place in places])
     own = stack_personal(personal, len(places))
-    return train_clients(model, sent, kept, own, inputs, KEYS[places], training=training, sharing=FROZEN, at_once=at_once)
+    return train_clients(
+        model, sent, kept, own, inputs, KEYS[places], training=training, sharing=FROZEN, at_once=at_once
+    )
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -131,7 +133,9 @@ def make_population(n_users: int = 6) -> PersonalInputs:
         titles[np.arange(8), place, 0] = liked
         clicked = place[:, None] == np.arange(5)
         says = (clicked & (rng.random(8) < 0.5)[:, None])[..., None] * np.array([1.0, 0.0, 0.0])
-        history = drawn.history._replace(query_words=np.full((9, 3), 2, np.int32), clicked_words=np.full((9, 4), liked, np.int32))
+        history = drawn.history._replace(
+            query_words=np.full((9, 3), 2, np.int32), clicked_words=np.full((9, 4), liked, np.int32)
+        )
         users.append(
             drawn._replace(
                 query_words=np.full((8, 3), 2, np.int32),

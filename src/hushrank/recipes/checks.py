@@ -125,6 +125,11 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
             f"updating=online lets active clients send more often, and how often is not bounded, so that privacy="
             f"{recipe.privacy} promises nothing: use updating=retrain or continue."
         )
+    if recipe.privacy == PaperNoise.mode:
+        raise ValueError(
+            "privacy=paper bounds the weights of a linear ranker after every search, which models of personalised "
+            "search do not have: use privacy=sound."
+        )
     if recipe.mechanism == "correlated" or recipe.adjacency == Adjacency.add_remove:
         what = "mechanism=correlated" if recipe.mechanism == "correlated" else "adjacency=add-remove"
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from hushrank.personal.features import N_FEATURES, FeatureSource
 from hushrank.personal.keys import PersonalSettings, settings_of
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
-from hushrank.personal.population import population_named
+from hushrank.personal.population import is_population, population_named
+from hushrank.personal.spool import SpooledPopulation
 from hushrank.personal.topics import make_topics
 from hushrank.personal.training import LocalTraining
 from hushrank.personal.vectors import train_vectors
@@ -37,7 +39,7 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     """The recipe with as many clients as there are users, and the setting."""
     check_recipe(recipe)
     settings = settings_of(recipe)
-    population = population_named(recipe.data)
+    population = find_population(recipe.data)
     recipe = with_users(recipe, population)
     check_recipe(recipe)
     check_stages(settings, population)
@@ -70,6 +72,13 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
         server_step=server_step_of(recipe),
     )
     return recipe, setting
+
+
+def find_population(name: str) -> SearchPopulation:
+    """Generated users, or a log that was read into a directory."""
+    if not is_population(name) and Path(name).is_dir():
+        return SpooledPopulation(Path(name))
+    return population_named(name)
 
 
 def with_users(recipe: Recipe, population: SearchPopulation) -> Recipe:
@@ -148,9 +157,9 @@ def count_answers(recipe: Recipe) -> int:
 def exposure_of_clients(recipe: Recipe, *, n_params: int) -> Exposure:
     """How often a client is seen, among how many.
 
-    Clients are divided anew among the steps of each round, and each is in exactly one: so many noisy sums hold something
-    of it as there are rounds, and each counts in full. Who is asked when is not hidden, so that nothing is gained by
-    drawing. One client more would change everybody's places, as where clients take turns.
+    Clients are divided anew among the steps of each round, and each is in exactly one: as many noisy sums hold
+    something of it as there are rounds, and each counts in full. Who is asked when is not hidden, so that nothing is
+    gained by drawing. One client more would change everybody's places, as where clients take turns.
     """
     return Exposure(
         n_params=n_params,

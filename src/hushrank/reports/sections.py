@@ -31,8 +31,8 @@ from hushrank.reports.wording import (
 _MOST_GROUPS = 8  # of clients, whose own measures are shown; a run's JSON has all of them
 _FEW_BOXES = 3  # up to which everything is shown
 _OF_LOGS = (
-    "MAP is the mean, over all searches of all users that have a click, of the average precision: clicked documents are "
-    "relevant, and equal scores keep the search engine's order.",
+    "MAP is the mean, over all searches of all users that have a click, of the average precision: clicked documents "
+    "are relevant, and equal scores keep the search engine's order.",
     "Searches without a click are left out.",
 )
 _Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics

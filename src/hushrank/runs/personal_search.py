@@ -1,4 +1,4 @@
-"""Personalised search, federated or central, as an experiment: the same directories, checkpoints, sweeps and reports."""
+"""Personalised search, federated or central, as an experiment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class PersonalExperiment:
 
     @property
     def identity(self) -> str:
-        return hashlib.sha256(self.setting.people.population.name.encode()).hexdigest()[:16]
+        population = self.setting.people.population
+        said = f"{population.name}, {population.n_users} users, {population.periods}"
+        titles = np.ascontiguousarray(population.collection.titles).tobytes()
+        return hashlib.sha256(said.encode() + titles).hexdigest()[:16]
 
     def check(self, options: Options) -> RunPlacement:
         if options.engine not in ("auto", "xla"):
@@ -91,8 +94,8 @@ class PersonalExperiment:
                 "n_documents": population.collection.n_documents,
                 "n_words": population.collection.n_words,
             },
-            "MAP": "mean over searches with a click, of all users; clicked documents are relevant; equal scores keep the "
-            "engine's order",
+            "MAP": "mean over searches with a click, of all users; clicked documents are relevant; equal scores keep "
+            "the engine's order",
             "bytes_per_client_round": 0 if setting.settings.is_central else 4 * count_params(setting),
             "privacy": learning.promise,
             "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
@@ -190,9 +193,10 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
     own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
     words = {
         "frozen": "Global word vectors are never sent, so that no update names a word.",
-        "frequent": "An update holds the vectors of all frequent words, whoever uses them; without noise, rows that did "
-        "not change say which of these words a client's lists did not have.",
-        "all": "An update holds all word vectors; without noise, rows that changed say which words a client's lists have.",
+        "frequent": "An update holds the vectors of all frequent words, whoever uses them; without noise, rows that "
+        "did not change say which of these words a client's lists did not have.",
+        "all": "An update holds all word vectors; without noise, rows that changed say which words a client's lists "
+        "have.",
     }[setting.sharing.words]
     times = f"Each client sends {count_answers(recipe)} messages in all, one in every round."
     sent = _SINGLE if setting.settings.updating == "online" else f"{_SINGLE} {times}"
