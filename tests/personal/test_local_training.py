@@ -8,13 +8,11 @@ import jax
 import numpy as np
 import optax
 import pytest
-from personal_inputs import DIM, N_OWN, N_WORDS, SMALL, draw_inputs, make_model, score_fast
+from personal_inputs import draw_inputs, make_model
 
-from hushrank.metrics.clicked import measure_clicked
 from hushrank.personal.inputs import InputWidths, PersonalInputs, pad_inputs, stack_inputs
 from hushrank.personal.loss import count_pairs
-from hushrank.personal.models.named_fast import MODELS
-from hushrank.personal.models.parameters import PersonalModel, WordSharing, flatten_parameters, split_shared
+from hushrank.personal.models.parameters import WordSharing, split_shared
 from hushrank.personal.models.peps import Peps
 from hushrank.personal.training import (
     LocalTraining,
@@ -24,7 +22,7 @@ from hushrank.personal.training import (
     step_adam,
     train_peps,
 )
-from hushrank.personal.training_fast import TrainedClients, start_central, train_centrally, train_clients
+from hushrank.personal.training_fast import TrainedClients, train_clients
 from hushrank.streams import fold_in, seed_key
 from hushrank.types import Array
 
