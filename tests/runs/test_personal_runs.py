@@ -1,4 +1,4 @@
-"""Whole runs of recipe fedps, on a log that was read into a directory: results, reports, resuming, and no secret out."""
+"""Whole runs of recipe fedps, on a log that was read into a directory: results, reports, resuming, no secret outside."""
 
 from __future__ import annotations
 
