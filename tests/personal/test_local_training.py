@@ -167,7 +167,7 @@ def find_map(model: PersonalModel, shared: dict[str, Array], personal: list[dict
 
 def run_rounds(name: str, n_rounds: int) -> tuple[float, float]:
     """MAP before and after so many rounds of two blocks of three clients, averaged by pairs."""
-    model, shared, personal = make_model(name)
+    model, shared, personal = make_model(name, START.get(name, 1))
     (sent, kept), own = split_shared(shared, FROZEN), [personal] * 6
     before = find_map(model, shared, own)
     for round in range(n_rounds):
@@ -192,11 +192,13 @@ def run_rounds(name: str, n_rounds: int) -> tuple[float, float]:
     return before, find_map(model, join_shared(sent, kept, FROZEN), own)
 
 
-LEARNT = {"knrm": 0.6, "peps": 0.9, "hrnn": 0.9, "htps": 0.9}
-SLOW_MODELS = [pytest.param("htps", marks=pytest.mark.slow)]  # Why: its training takes ten seconds to compile
+START = {"knrm": 5}  # Why: from most other seeds its first values rank well by luck
+LEARNT = {"knrm": 0.7, "peps": 0.9, "hrnn": 0.9, "htps": 0.9}
+# Why slow: their training takes long to compile
+MODELS = ["knrm", "peps", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hrnn", "htps"))]
 
 
-@pytest.mark.parametrize("name", ["knrm", "peps", "hrnn", *SLOW_MODELS])
+@pytest.mark.parametrize("name", MODELS)
 def test_training_on_clients_raises_map(name: str) -> None:
     before, after = run_rounds(name, n_rounds=30)
     assert before < LEARNT[name] <= after
@@ -204,9 +206,9 @@ def test_training_on_clients_raises_map(name: str) -> None:
         assert after < 0.9
 
 
-@pytest.mark.parametrize("name", ["knrm", "peps", pytest.param("hrnn", marks=pytest.mark.slow), *SLOW_MODELS])
+@pytest.mark.parametrize("name", MODELS)
 def test_central_training_raises_map(name: str) -> None:
-    model, shared, personal = make_model(name)
+    model, shared, personal = make_model(name, START.get(name, 1))
     sent, kept = split_shared(shared, FROZEN)
     state = start_central(sent, stack_personal(personal, 6))
     for epoch in range(30):

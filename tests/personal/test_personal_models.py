@@ -80,7 +80,7 @@ def test_models_with_history_read_the_past(name: str, row: int, which: str) -> N
     assert np.asarray(moved).any(axis=1).tolist() == reads.tolist(), which
 
 
-@pytest.mark.parametrize("name", WITH_HISTORY)
+@pytest.mark.parametrize("name", ["hrnn", pytest.param("htps", marks=pytest.mark.slow)])
 def test_the_rows_in_the_windows_are_as_good_as_the_whole_history(name: str) -> None:
     model, shared, personal = make_model(name)
     inputs = draw_inputs(3)
