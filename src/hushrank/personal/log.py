@@ -8,7 +8,6 @@ say in which search something is wrong, and what is expected.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -226,19 +225,22 @@ def _check_log(log: SearchLog) -> None:
 def _check_places(log: SearchLog) -> None:
     """What can be wrong at one search; the first such search is named."""
     lengths, steps = np.diff(log.starts), np.diff(log.sessions)
-    is_word = log.queries != PADDING
+    is_late = np.diff((log.queries != PADDING).astype(np.int8), axis=1) > 0
     _refuse(np.diff(log.times, prepend=log.times[:1]) < 0, "earlier than the search before it. Sort the log by time")
     _refuse(lengths < 0, "starts descend here. List starts in the order of the searches")
     starts_wrong = log.sessions[:1] != 0
     _refuse(np.concatenate([starts_wrong, (steps != 0) & (steps != 1)]), "sessions must be 0, 1, 2, ... without gaps")
-    _refuse((log.queries < 0).any(axis=1), "a negative word number; words are whole numbers from 1")
-    _refuse((np.diff(is_word.astype(np.int8), axis=1) > 0).any(axis=1), "padding before a word; padding comes last")
+    _refuse(np.asarray((log.queries < 0).any(axis=1)), "a negative word number; words are whole numbers from 1")
+    _refuse(
+        np.asarray(is_late.any(axis=1)),
+        "padding before a word; padding comes last",
+    )
     owners = np.repeat(np.arange(len(lengths)), lengths)
     _refuse(_mark(owners[log.documents < 0], len(lengths)), "a negative document number; documents are rows, from 0")
     order = np.lexsort((log.documents, owners))
     same = (np.diff(log.documents[order]) == 0) & (np.diff(owners[order]) == 0)
     _refuse(_mark(owners[order][1:][same], len(lengths)), "a document is listed twice. List each once")
-    if log.dwell is not None and not all(math.isfinite(value) and value >= 0 for value in log.dwell.tolist()):
+    if log.dwell is not None and not (np.isfinite(log.dwell) & (log.dwell >= 0)).all():
         raise ValueError("dwell times of a log must be finite and not negative. Write 0 where there was no click.")
 
 
