@@ -22,6 +22,7 @@ STAGES = {
     "attacks",
     "metrics",
     "unlearning",
+    "personal",
 }
 # What each room may import besides itself. A new room gets a line here, and so a place in the order.
 ALLOWED: dict[str, set[str]] = {
@@ -37,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "attacks": BOTTOM | {"aggregation"},  # Why: some of them are made against a rule, and try it
     "remedies": BOTTOM | {"data"},  # Why: some of them share queries
     "unlearning": BOTTOM | {"privacy", "metrics"},  # Why: its records are signed, and say how far rankers are apart
+    "personal": BOTTOM | {"data", "metrics"},  # Why: its loss weighs pairs by average precision
     "federation": BOTTOM | STAGES,
     "partitions": BOTTOM | STAGES | {"federation"},
     "engine": BOTTOM | STAGES | {"federation"},

@@ -319,4 +319,4 @@ def hearing(progress: Progress | None) -> dict[str, Any]:
 
 def describe_news(news: News) -> str:
     share = f"batch {news.batch + 1} of {news.n_batches}: {news.share:.0%}"
-    return f"{share}, nDCG@10 {news.test:.3f} on test queries, {news.vali:.3f} on validation queries"
+    return f"{share}, {news.measure} {news.test:.3f} on test queries, {news.vali:.3f} on validation queries"

@@ -55,6 +55,12 @@ class Purpose(IntEnum):
     SHARE = 19  # which queries everybody gets, or what is made up in their place
     WARM_UP = 20  # all that a training draws which comes before the first round
     FORGET = 21  # the noise of a training that repeats rounds of another without some clients
+    COLLECTION = 22  # words, topics and quality of the documents of a generated population
+    PERSON = 23  # one user of a generated population: interests, searches, clicks
+    UNITS = 26  # which units of a network a step of training leaves out
+    VISIT = 30  # what a client of personalised search draws while it trains
+    STRAGGLER = 31  # which clients always miss the deadline
+    ATTEMPT = 32  # who answers when a step is repeated
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ def audit_recipe(recipe: Recipe, question: Question, options: AuditOptions) -> J
 
 
 def find_subject(recipe: Recipe, question: Question) -> Subject:
+    if recipe.is_personal:
+        raise ValueError(
+            f"recipe {recipe.recipe} trains models, and an audit knows rankers: audit fpdgd with its keys."
+        )
     if recipe.is_offline or recipe.is_central:
         raise ValueError(f"recipe {recipe.recipe} is trained in one place and promises nothing: nothing to audit.")
     population = replace(clients_of(recipe), dropout=0.0)

@@ -28,23 +28,27 @@ Seed = Annotated[int, typer.Option(help="Of a generated set.")]
 
 @app.command("list")
 def list_sets(as_json: AsJson = False) -> None:
-    """Show the shapes that can be generated and the public sets, with where they are on this machine."""
+    """Show the shapes and populations that can be generated, and the public sets with where they are."""
     import dataclasses
 
     from hushrank.data.catalog import CATALOG
     from hushrank.data.load import find_public
     from hushrank.data.shapes import SHAPES
+    from hushrank.personal.shapes import POPULATIONS
 
     shapes = [{"name": name, **dataclasses.asdict(shape)} for name, shape in SHAPES.items()]
+    populations = [{"name": name, **dataclasses.asdict(shape)} for name, shape in POPULATIONS.items()]
     found = {name: find_public(name) for name in CATALOG}
     public = [
         {"name": name, "found": None if found[name] is None else str(found[name]), **dataclasses.asdict(entry)}
         for name, entry in CATALOG.items()
     ]
     if as_json:
-        print(json.dumps({"shapes": shapes, "catalogue": public}))
+        print(json.dumps({"shapes": shapes, "populations": populations, "catalogue": public}))
         return
     _print_table("Generated shapes", shapes, ("name", "n_queries", "mean_length", "longest", "n_features"))
+    columns = ("name", "n_users", "n_documents", "n_candidates", "weeks", "background_weeks")
+    _print_table("Generated populations, for personalised search", populations, columns)
     _print_table("Public data sets", public, ("name", "found", "n_queries", "n_documents", "n_features", "normalise"))
     if None in found.values():
         _tell("How to get one that is not found: hushrank data info NAME")
@@ -52,13 +56,20 @@ def list_sets(as_json: AsJson = False) -> None:
 
 @app.command()
 def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, seed: Seed = 0) -> None:
-    """Show queries, documents, list lengths and grades of each split; licence and origin of a public set."""
+    """Show queries, documents, list lengths and grades of each split; licence and origin of a public set.
+
+    Of a generated population: searches, lists and clicks of each period, measured on its first users.
+    """
     import dataclasses
 
     from hushrank.data.catalog import CATALOG
     from hushrank.data.load import load_dataset
     from hushrank.data.summary import summarise_dataset
+    from hushrank.personal.population import is_population
 
+    if is_population(source):
+        _show_population(source, seed=seed, as_json=as_json)
+        return
     dataset = load_dataset(source, normalise=normalise, seed=seed, progress=_tell)
     splits = summarise_dataset(dataset)
     about = {key: getattr(dataset, key) for key in ("name", "n_features", "n_grades", "normalise", "fingerprint")}
@@ -140,7 +151,13 @@ def make(
     from hushrank.data.export import check_destination, write_dataset
     from hushrank.data.load import load_dataset
     from hushrank.data.shapes import shape_named
+    from hushrank.personal.population import is_population
 
+    if is_population(shape):
+        raise ValueError(
+            f"{shape} is a population, whose users are made when a run asks for them: nothing is written. "
+            f"Look at it with hushrank data info {shape}."
+        )
     name = f"{shape}:{','.join(changes)}" if changes else shape
     shape_named(name)
     check_destination(destination)
@@ -199,6 +216,19 @@ def cache(
     )
     if entries:
         _print_table("Entries", entries, ("source", "n_bytes"))
+
+
+def _show_population(name: str, *, seed: int, as_json: bool) -> None:
+    from hushrank.personal.population import population_named
+    from hushrank.personal.summary import summarise_population
+
+    population = population_named(name, seed=seed)
+    about = {key: getattr(population, key) for key in ("name", "description", "n_users")}
+    periods = summarise_population(population)
+    if as_json:
+        print(json.dumps({**about, "n_documents": population.collection.n_documents, "periods": periods}))
+        return
+    _print_table(f"{population.name}: {population.description}", periods, tuple(periods[0]))
 
 
 def _tell(message: str) -> None:

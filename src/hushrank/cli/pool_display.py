@@ -32,6 +32,7 @@ class PoolDisplay:
         self._line_seconds, self._last_line, self._is_over = line_seconds, time.monotonic(), threading.Event()
         self._steps: dict[int, Step] = {}
         self._quality: dict[int, float] = {}
+        self._measure = "nDCG@10"
         self._began, self._done_before = time.monotonic(), 0.0
         self._live: Live | None = None
         self._lines: threading.Thread | None = None
@@ -81,14 +82,14 @@ class PoolDisplay:
             self._done_before += 1  # it was finished before this pool began
         self._steps[step.number] = step
         if step.quality is not None:
-            self._quality[step.number] = step.quality
+            self._quality[step.number], self._measure = step.quality, step.measure
         if step.is_over and is_news and is_piped:
             self._print(f"{self.summary()}; {self.describe(step.number)}")
 
     def describe(self, number: int) -> str:
         step = self._steps[number]
         how = f"failed: {step.error}" if step.error else "finished"
-        vali = f", vali nDCG@10 {self.quality(number)}" if number in self._quality else ""
+        vali = f", vali {self._measure} {self.quality(number)}" if number in self._quality else ""
         return f"{self._labels[number]} {how}{vali}"
 
     def quality(self, number: int) -> str:
@@ -120,7 +121,12 @@ class PoolDisplay:
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", title_justify="left", title_style="")
         table.title = Text(f"{self._title}: {self.summary()}")
-        for heading, justify in (("run", "left"), ("state", "left"), ("done", "right"), ("vali nDCG@10", "right")):
+        for heading, justify in (
+            ("run", "left"),
+            ("state", "left"),
+            ("done", "right"),
+            (f"vali {self._measure}", "right"),
+        ):
             table.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type] # rich's literals
         for number in self.rows():
             step = self._steps[number]

@@ -86,7 +86,8 @@ class ProgressDisplay:
 
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
-        quality = f"nDCG@10 {sum(n.test for n in self._news.values()) / len(self._news):.3f}"
+        known = list(self._news.values())
+        quality = f"{known[0].measure} {sum(n.test for n in known) / len(known):.3f}"
         if self._base is None:
             self._base = (time.monotonic(), searches, gained) if gained > 0 else None
             return quality if gained > 0 else "compiling"

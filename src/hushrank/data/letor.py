@@ -19,7 +19,7 @@ from hushrank.data.letor_rows import LetorError, LetorRows
 from hushrank.data.source import CHUNK_BYTES, read_chunks
 from hushrank.types import Array, QuerySet
 
-__all__ = ["LetorError", "read_letor", "side_file"]
+__all__ = ["LetorError", "read_letor", "side_file", "stream_letor"]
 
 _DOCUMENT_ID = re.compile(rb"docid\s*=\s*(\S+)")
 
@@ -58,6 +58,36 @@ def read_letor(
     document_ids = tuple(_name_document(c) for p in parts for c in p.comments or []) if keep_document_ids else None
     grades = np.concatenate([part.grades for part in parts])
     return QuerySet(_stack_features(parts, n_features), grades, starts, ids, document_ids)
+
+
+def stream_letor(path: str | Path, *, n_features: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[QuerySet]:
+    """A file with query ids piece by piece, in bounded memory: each piece holds whole queries, in the file's order."""
+    path, waiting = Path(path), list[LetorRows]()
+    chunks = _parse_chunks(
+        path, has_query_ids=True, keep_comments=False, progress=None, chunk_bytes=chunk_bytes, is_exact=False
+    )
+    for rows in _check_rows(chunks, path=path, n_features=n_features):
+        ids = rows.query_ids or []
+        last = max(place for place, _ in _find_changes(ids, None))
+        before = waiting[-1].query_ids[-1] if waiting and waiting[-1].query_ids else None
+        if last > 0 or (before is not None and before != ids[0]):
+            yield _join_rows([*waiting, _cut_rows(rows, slice(0, last))], n_features)
+            waiting = []
+        waiting.append(_cut_rows(rows, slice(last, None)))
+    if not waiting:
+        raise LetorError(f"{path}: no rows in the file, at least one is needed. Is it the right file, and complete?")
+    yield _join_rows(waiting, n_features)
+
+
+def _cut_rows(rows: LetorRows, places: slice) -> LetorRows:
+    ids = (rows.query_ids or [])[places]
+    return LetorRows(rows.grades[places], ids, rows.features[places], rows.n_pairs[places], None)
+
+
+def _join_rows(parts: list[LetorRows], n_features: int) -> QuerySet:
+    ids, starts = _divide_by_ids(parts)
+    grades = np.concatenate([part.grades for part in parts])
+    return QuerySet(_stack_features(parts, n_features), grades, starts, ids)
 
 
 def side_file(path: Path) -> Path:

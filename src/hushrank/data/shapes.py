@@ -8,10 +8,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 from hushrank.streams import seed_key
 
 _OF_INTENTS = ("n_intents", "common")
+Shape = TypeVar("Shape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,12 @@ def shape_named(text: str) -> SyntheticShape:
     return change_shape(SHAPES[name], [change for change in changes.split(",") if change])
 
 
-def change_shape(shape: SyntheticShape, changes: list[str]) -> SyntheticShape:
-    """The shape with each `key=value` applied; grade_shares are separated by slashes: grade_shares=.7/.2/.1."""
-    kinds = {field.name: type(getattr(shape, field.name)) for field in dataclasses.fields(shape)}
+def change_shape(shape: Shape, changes: list[str]) -> Shape:
+    """The shape, a frozen dataclass of numbers, with each `key=value` applied.
+
+    grade_shares are separated by slashes: grade_shares=.7/.2/.1.
+    """
+    kinds = {field.name: type(getattr(shape, field.name)) for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
     values: dict[str, int | float | tuple[float, ...]] = {}
     for change in changes:
         key, equals, text = change.partition("=")
@@ -121,7 +126,7 @@ def change_shape(shape: SyntheticShape, changes: list[str]) -> SyntheticShape:
             near = difflib.get_close_matches(key, kinds, n=1, cutoff=0.0)[0]
             raise ValueError(f"{change!r} changes no parameter of a shape. Did you mean {near}=...?")
         values[key] = _parse_value(key, text, kinds[key])
-    return dataclasses.replace(shape, **values)  # type: ignore[arg-type]  # Why: each value has its field's type
+    return dataclasses.replace(shape, **values)  # type: ignore[type-var]  # Why: each value has its field's type
 
 
 def _parse_value(key: str, text: str, kind: type) -> int | float | tuple[float, ...]:

@@ -37,6 +37,7 @@ class News:
     share: float  # of the batch's rounds
     test: float  # mean offline quality at the last look
     vali: float
+    measure: str = "nDCG@10"  # which quality that is
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class CellResult:
     scorer: Callable[[Array], Array] | None = None  # of documents' features, where the ranker is no flat vector
     first: Array | None = None  # [n_params] the first ranker; None: there was none
     kept: NamedArrays = field(default_factory=dict)  # [n_clients, ...] what clients keep at the end, by name
+    users: NamedArrays = field(default_factory=dict)  # [n_clients] metrics of single users at the end; NaN: no search
 
     @property
     def online(self) -> Array:
@@ -163,7 +165,8 @@ def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> lis
         def report(progress: Progress) -> None:
             test, vali = (last_look(progress, prefix) for prefix in ("offline/", "vali/"))
             searches = int(np.sum(progress.shown.get(SEARCHES, 0)))
-            options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali))
+            measure = (name_look(progress, "offline/") or "nDCG@10").removeprefix("offline/")
+            options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali, measure))
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
         watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)
@@ -183,8 +186,13 @@ def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> lis
 
 def last_look(progress: Progress, prefix: str) -> float:
     """The mean of the first measure of this kind at the last look; NaN where the task has none."""
-    name = min((name for name in progress.looks if name.startswith(prefix)), key=_rank_name, default=None)
+    name = name_look(progress, prefix)
     return float("nan") if name is None else float(np.mean(progress.looks[name][-1]))
+
+
+def name_look(progress: Progress, prefix: str) -> str | None:
+    """The first measure of this kind; None: the task has none."""
+    return min((name for name in progress.looks if name.startswith(prefix)), key=_rank_name, default=None)
 
 
 def _rank_name(name: str) -> tuple[bool, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hushrank.aggregation.compatibility import (
@@ -22,13 +23,15 @@ from hushrank.clicks.keys import check_users
 from hushrank.clicks.named import USERS
 from hushrank.federation.keys import check_no_evolution, evolution_of
 from hushrank.keys import hint_names, keys_of
+from hushrank.personal.keys import PersonalKeys, check_no_personal, check_personal, settings_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
 from hushrank.privacy.laplace import PaperNoise
 from hushrank.privacy.named import MODES
 from hushrank.privacy.none import OpenUpdates
+from hushrank.privacy.placement import Adjacency
 from hushrank.rankers.named import named_ranker
 from hushrank.recipes.options import options_for
-from hushrank.recipes.population import check_partition, clients_of, partition_of
+from hushrank.recipes.population import check_partition, clients_of, count_users, partition_of
 from hushrank.remedies.named import NONE, find_remedy
 from hushrank.remedies.remedy import Remedy
 
@@ -40,11 +43,28 @@ MISCONDUCT = {
     Stage.clicks: Conduct.misclicking,
     Stage.rewards: Conduct.misreporting,
 }
+_LOGGED = "learns from users' logs, which say who searched, what was listed and what was clicked"
+_OWN_MODELS = "has models of its own (model, local_batch, local_rate)"
+_LAST_STEP = "has a last step in every round with fewer clients than the others, too few for shares of noise or masks"
+WHY_NOT_PERSONAL = {
+    **dict.fromkeys(("normalise", "folds", "clicks", "click_tables", "log", "max_weight", "interactions"), _LOGGED),
+    **dict.fromkeys(("partition", "control"), _LOGGED),
+    **dict.fromkeys(("ranker", "hidden", "activation", "learner", "batch", "learning_rate", "remedy"), _OWN_MODELS),
+    **dict.fromkeys(("noise_at", "n_honest", "secure_sum", "sum_bound"), _LAST_STEP),
+    "sampling": "asks every client once in every round, in an order that is drawn anew",
+    "keep_every": "cannot forget a client yet",
+    "variant": "has one variant",
+}
+OF_CENTRAL = ("data", "n_clients", "rounds", "eval_every", "repeats", "seed", *keys_of(PersonalKeys))  # of fedps
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
 
 
 def check_rooms(recipe: Recipe, default: Recipe) -> None:
     """Refuse at the door what cannot work; `default`: the named recipe that this one is a change of."""
+    if recipe.is_personal:
+        check_personal_recipe(recipe, default)
+        return
+    check_no_personal(recipe, method=recipe.recipe)
     check_users(recipe)
     if recipe.log is not None and recipe.learner != "pdgd":
         raise ValueError(f"learner is {recipe.learner!r}, but a click log is read by pdgd alone: leave learner out.")
@@ -69,6 +89,58 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     if not recipe.is_evolution:
         check_noise(recipe, n_clients=recipe.n_clients)
     check_sum(recipe, cohort_size=population.cohort_size, n_malicious=recipe.n_malicious)
+
+
+def check_personal_recipe(recipe: Recipe, default: Recipe) -> None:
+    """Personalised search: its own keys, and those of federations whose clients send updates."""
+    special = [name for name in keys_of(type(recipe)) if getattr(recipe, name) != getattr(default, name)]
+    settings = settings_of(recipe)
+    check_no_evolution(recipe, method=recipe.recipe)
+    for name in special:
+        if name in WHY_NOT_PERSONAL:
+            raise ValueError(f"recipe {recipe.recipe} {WHY_NOT_PERSONAL[name]}: leave {name} out.")
+    check_personal(recipe, special)
+    of_clients = [name for name in (*special, *recipe.options) if name not in OF_CENTRAL]
+    if settings.is_central and of_clients:
+        what = "topology=central trains in one place" if settings.is_trained else "model=original trains nothing"
+        raise ValueError(f"{what}, without clients that send anything: leave {of_clients[0]} out.")
+    if settings.is_staged and recipe.eval_every is not None:
+        raise ValueError(f"updating={settings.updating} is measured after every stage: leave eval_every out.")
+    if not settings.is_central:
+        check_personal_clients(count_users(recipe), special)
+
+
+def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
+    """Who takes part in a step, what protects it and who lies."""
+    settings, population = settings_of(recipe), clients_of(recipe)
+    if population.cohort_size < 2:
+        raise ValueError(
+            f"cohort is {population.cohort_size}: a step with one client would show what that client alone has learnt, "
+            "to the server and in the next model to everybody. Take 2 or more."
+        )
+    if settings.updating == "online" and "rounds" in special:
+        raise ValueError("updating=online has no rounds: clients apply when they have new searches. Leave rounds out.")
+    if settings.updating == "online" and recipe.privacy != OpenUpdates.mode:
+        raise ValueError(
+            f"updating=online lets active clients send more often, and how often is not bounded, so that privacy="
+            f"{recipe.privacy} promises nothing: use updating=retrain or continue."
+        )
+    if recipe.privacy == PaperNoise.mode:
+        raise ValueError(
+            "privacy=paper bounds the weights of a linear ranker after every search, which models of personalised "
+            "search do not have: use privacy=sound."
+        )
+    if recipe.mechanism == "correlated" or recipe.adjacency == Adjacency.add_remove:
+        what = "mechanism=correlated" if recipe.mechanism == "correlated" else "adjacency=add-remove"
+        raise ValueError(
+            f"{what} does not hold for recipe {recipe.recipe}, whose clients are put in a new order in every round: "
+            "use mechanism=gaussian or laplace, and adjacency=zero-out or replace-one."
+        )
+    check_compatible(combination_of(recipe))
+    check_malicious(recipe, n_clients=recipe.n_clients)
+    check_rule(recipe)
+    check_mode(recipe, is_evolution=False)
+    check_noise(recipe, n_clients=recipe.n_clients)
 
 
 def combination_of(recipe: Recipe) -> Combination:
@@ -106,6 +178,8 @@ def check_poison(recipe: Recipe) -> None:
 
 
 def learner_of(recipe: Recipe) -> Learner:
+    if recipe.is_personal:
+        return Learner.log
     if recipe.is_evolution:
         return Learner.rewards
     if recipe.is_central or recipe.is_offline:

@@ -14,6 +14,7 @@ from hushrank.partitions.alike import IID
 from hushrank.partitions.division import Aspect
 from hushrank.partitions.mixture import Partition, mean_searches
 from hushrank.partitions.named import check_mixture, find_parts
+from hushrank.personal.population import is_population, population_named
 from hushrank.recipes.options import options_for
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def clients_of(recipe: Recipe) -> Population:
             alike = (mean_searches(np.array(searches), population.n_clients),) if recipe.control else searches
             population = replace(population, interactions=alike)
     return population
+
+
+def count_users(recipe: Recipe) -> Recipe:
+    """The recipe of personalised search with as many clients as its data have users, as far as that is known by now."""
+    if is_population(recipe.data):
+        return replace(recipe, n_clients=population_named(recipe.data).n_users)
+    return replace(recipe, n_clients=max(recipe.n_clients, recipe.cohort or 0, 2 * recipe.n_malicious + 1))
 
 
 def check_partition(recipe: Recipe) -> None:

@@ -16,6 +16,7 @@ from hushrank.federation.keys import EVOLUTION, EvolutionKeys, PopulationKeys
 from hushrank.keys import Key, check_value, check_values, hint_names, key, keys_of, read_value
 from hushrank.learners.keys import LearnerKeys
 from hushrank.partitions.keys import PartitionKeys
+from hushrank.personal.keys import PERSONAL_SEARCH, PersonalKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.checks import check_rooms
@@ -43,13 +44,14 @@ class Recipe(
     AttackKeys,
     PrivacyKeys,
     UnlearningKeys,
+    PersonalKeys,
     TrainingKeys,
 ):
     """Every key that a recipe file, `--set` or Python may give. None means: the default that its help names."""
 
     recipe: str = key(
         "fpdgd",
-        "fpdgd, pdgd (central), foltr-es, or trained on labels: mse, ranking-svm, lambdamart",
+        "fpdgd, pdgd (central), foltr-es, fedps (personalised), or trained on labels: mse, ranking-svm, lambdamart",
         choices=lambda: tuple(NAMED),
     )
     options: Mapping[str, object] = field(default_factory=dict)  # keys of the chosen methods, unless at their defaults
@@ -67,6 +69,11 @@ class Recipe(
     def is_evolution(self) -> bool:
         return self.recipe == EVOLUTION
 
+    @property
+    def is_personal(self) -> bool:
+        """Personalised search: models that read users' logs, and no rankers of features."""
+        return self.recipe == PERSONAL_SEARCH
+
 
 NAMED: dict[str, Recipe] = {
     "fpdgd": Recipe("fpdgd"),
@@ -75,6 +82,16 @@ NAMED: dict[str, Recipe] = {
         "foltr-es", n_clients=2000, rounds=250, hidden=10, activation="relu", server_optimiser="adam", privacy="paper"
     ),
     **{name: Recipe(name, n_clients=1, interactions=1, rounds=1) for name in OFFLINE},
+    PERSONAL_SEARCH: Recipe(
+        PERSONAL_SEARCH,
+        data="personal-like",
+        clicks=LOGGED,
+        n_clients=300,
+        interactions=1,
+        cohort=10,
+        rounds=3,
+        word_dim=32,
+    ),
 }
 KEYS: dict[str, Key] = {name: keys_of(Recipe)[name] for name in ("recipe", *ROOM_KEYS)}
 

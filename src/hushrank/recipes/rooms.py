@@ -10,6 +10,7 @@ from hushrank.federation.keys import EvolutionKeys, PopulationKeys
 from hushrank.keys import Key, keys_of
 from hushrank.learners.keys import LearnerKeys
 from hushrank.partitions.keys import PartitionKeys
+from hushrank.personal.keys import PersonalKeys
 from hushrank.privacy.keys import PrivacyKeys
 from hushrank.rankers.keys import RankerKeys
 from hushrank.recipes.training import TrainingKeys
@@ -31,6 +32,7 @@ ROOMS: dict[str, type] = {
     "attack": AttackKeys,
     "privacy": PrivacyKeys,
     "unlearning": UnlearningKeys,
+    "personal": PersonalKeys,
 }
 ROOM_KEYS: dict[str, Key] = {name: declared for room in ROOMS.values() for name, declared in keys_of(room).items()}
 # {key: its declaration} of the keys that name a registered method, which may have keys of its own

@@ -14,13 +14,13 @@ from statistics import fmean, stdev
 from hushrank.look.numbers import format_count
 from hushrank.reports.summary import Measurement, Metric, RunSummary, Value
 from hushrank.reports.wording import (
-    OFFLINE,
     ONLINE,
     PER_SEARCH,
     PERSONAL,
-    VALI,
+    Measures,
     count_text,
     join_words,
+    measures_of,
     n_rankers,
     setting_text,
     some_of,
@@ -63,13 +63,14 @@ LOOK = "compared after"  # a last column, of runs of unequal length
 
 def read_budget(run: RunSummary) -> TrainingBudget:
     rounds, clients = (_count(run.recipe.get(key)) for key in ("rounds", "n_clients"))
-    clients = _count(run.recipe.get("cohort")) or clients
+    clients = run.clients_each or _count(run.recipe.get("cohort")) or clients
     n = n_rankers(run)
     searches = run.n_interactions / n if run.n_interactions is not None and n else None
     if searches == 0:  # Why: rankers that read labels have these keys and do not use them
         return TrainingBudget(None, None, "none", 0.0, 0)
     is_sent = bool(run.bytes_per_client_round)
     messages = rounds * clients * is_sent if rounds is not None and clients is not None else None
+    messages = messages if run.messages is None else run.messages
     each = setting_text(run.searches_each or run.recipe.get("interactions"))
     return TrainingBudget(rounds, clients, each, searches, messages)
 
@@ -134,6 +135,8 @@ def _explain_equal(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     if not silent:
         return "They had as many rounds and searches."
     learnt = f"{join_words(silent)} learnt from labels and made no searches."
+    if not measures_of(runs).is_usual:
+        learnt = f"{join_words(silent)} trained nothing."
     return f"{learnt} The others had as many rounds and searches." if len(runs) - len(silent) > 1 else learnt
 
 
@@ -187,7 +190,7 @@ def _cut(run: RunSummary, searches: int) -> tuple[RunSummary, int | None]:
         cells.setdefault((found.click, found.fold, found.repeat), []).append(found)
     metrics: dict[str, dict[str, list[Value]]] = {click: {} for click in run.metrics}
     for (click, fold, repeat), measured in cells.items():
-        for name, value in _measure_start(measured).items():
+        for name, value in _measure_start(measured, measures_of([run])).items():
             metrics.setdefault(click, {}).setdefault(name, []).append(Value(fold, repeat, value))
     spread = {click: {name: _spread(values) for name, values in named.items()} for click, named in metrics.items()}
     look = int(max((found.interactions for found in before), default=0))
@@ -199,13 +202,13 @@ def _cut(run: RunSummary, searches: int) -> tuple[RunSummary, int | None]:
     return replace(run, metrics=spread), look
 
 
-def _measure_start(measured: Sequence[Measurement]) -> dict[str, float]:
+def _measure_start(measured: Sequence[Measurement], measures: Measures) -> dict[str, float]:
     """Of one training's first part: the last look at test and validation queries, and the mean quality of a search.
 
     A point of the online curve is the mean since the look before, so it weighs as many searches as came since then.
     """
     found = {}
-    for name in (OFFLINE, VALI, PERSONAL):
+    for name in (measures.offline, measures.vali, PERSONAL):
         looks = [one for one in measured if one.name == name]
         if looks:
             found[name] = max(looks, key=lambda one: one.round).value

@@ -11,7 +11,7 @@ from hushrank.look.chart import ChartText, Line, Reference, line_chart
 from hushrank.look.numbers import format_count, format_spread
 from hushrank.reports.markup import TableCell, csv_link, disclosure, paragraph, table
 from hushrank.reports.summary import Measurement, RunSummary
-from hushrank.reports.wording import OFFLINE, ONLINE
+from hushrank.reports.wording import OFFLINE, ONLINE, Measures, measures_of
 
 MAX_POINTS = 200  # per line; a screen shows no more
 MAX_LINES = 8  # per chart; more cannot be told apart
@@ -58,6 +58,14 @@ CURVES = (
 )
 
 
+def curves_of(measures: Measures) -> tuple[CurveKind, ...]:
+    """The two charts of a pair: of simulated users what they saw meanwhile, of logs validation."""
+    if measures.is_usual:
+        return CURVES
+    parts = {measures.offline: "test", measures.vali: "validation"}
+    return tuple(CurveKind(name, f"{measures.name} on {part} queries (0 to 1)") for name, part in parts.items())
+
+
 def curve_points(measurements: Sequence[Measurement], *, click: str, metric: str) -> tuple[CurvePoint, ...]:
     """Mean and standard deviation over folds and repeats at each measured round, in order of rounds."""
     by_round: dict[int, list[Measurement]] = {}
@@ -102,7 +110,7 @@ def curve_figure(
     points = [curve_points(run.curve, click=click, metric=kind.metric) for run in runs]
     shown = [thin(run_points) for run_points in points]
     text = ChartText(
-        title=f"{kind.metric} under the {click} user, over interactions",
+        title=f"{kind.metric}{measures_of(runs).under(click)}, over interactions",
         x_title="interactions (searches by all clients together)",
         y_title=kind.y_title,
         empty=f"No {kind.metric} was recorded along the way. Set eval_every in the recipe to see how it grew.",
@@ -120,8 +128,8 @@ def curve_figure(
 
 
 def _final_quality(run: RunSummary) -> float:
-    """Mean test nDCG@10 over users; without any, lower than all others."""
-    known = [named[OFFLINE].mean for named in run.metrics.values() if OFFLINE in named]
+    """Mean quality on test queries over users; without any, lower than all others."""
+    known = [named[run.primary].mean for named in run.metrics.values() if run.primary in named]
     finite = [value for value in known if isfinite(value)]
     return fmean(finite) if finite else -inf
 

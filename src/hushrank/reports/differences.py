@@ -11,7 +11,16 @@ from hushrank.metrics.significance import Comparison, bonferroni, paired_t_test
 from hushrank.reports.budgets import find_footing, refuse_sums
 from hushrank.reports.markup import TableCell, paragraph, table
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.wording import OFFLINE, ONLINE, PER_SEARCH, click_models, count_text, metric_text, some_of
+from hushrank.reports.wording import (
+    OFFLINE,
+    ONLINE,
+    PER_SEARCH,
+    click_models,
+    count_text,
+    measures_of,
+    metric_text,
+    some_of,
+)
 
 LEVEL = 0.05
 TESTED = (
@@ -30,6 +39,7 @@ class Difference:
     metric: str
     comparison: Comparison | None
     reason: str  # why there is no comparison
+    is_by_user: bool = False  # whether single users were compared, and not folds and repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +71,15 @@ def judge_differences(runs: Sequence[RunSummary], labels: Sequence[str]) -> tupl
     """What was tested, and what was not: of runs of unequal length where they had searched equally often."""
     footing = find_footing(runs)
     compared = runs if footing is None else footing.runs
-    found = [difference for metric in TESTED for difference in find_differences(compared, labels, metric=metric)]
+    tested = TESTED if measures_of(runs).is_usual else (measures_of(runs).offline,)
+    found = [difference for metric in tested for difference in find_differences(compared, labels, metric=metric)]
     if footing is not None:
         looks = dict(zip(labels, footing.looks, strict=True))
         found = [_refuse_other_look(difference, looks[labels[0]], looks[difference.label]) for difference in found]
         found += find_differences(runs, labels, metric=ONLINE)  # which says why sums are not tested
-    tested = [(difference, difference.comparison) for difference in found if difference.comparison is not None]
-    adjusted = bonferroni([comparison.p for _, comparison in tested])
-    judged = [Judged(d, comparison, p) for (d, comparison), p in zip(tested, adjusted, strict=True)]
+    shown = [(difference, difference.comparison) for difference in found if difference.comparison is not None]
+    adjusted = bonferroni([comparison.p for _, comparison in shown])
+    judged = [Judged(d, comparison, p) for (d, comparison), p in zip(shown, adjusted, strict=True)]
     return judged, [difference for difference in found if difference.comparison is None]
 
 
@@ -116,7 +127,8 @@ def compare_with_first(runs: Sequence[RunSummary], labels: Sequence[str]) -> str
         headings = [TableCell("run"), TableCell("user"), TableCell("measure"), *_HEADINGS, TableCell("verdict")]
         shown = table(headings, rows, label="Differences", has_tools=True)
         measures = list(dict.fromkeys(one.difference.metric for one in judged))
-        parts = [paragraph(_explain(labels[0], len(rows), measures)), shown, *parts]
+        how = _explain_users if any(one.difference.is_by_user for one in judged) else _explain
+        parts = [paragraph(how(labels[0], len(rows), measures)), shown, *parts]
     return "".join(parts)
 
 
@@ -145,6 +157,28 @@ def _explain(first: str, n: int, measures: Sequence[str]) -> str:
     )
 
 
+def _explain_users(first: str, n: int, measures: Sequence[str]) -> str:
+    tests = "one test" if n == 1 else f"all {count_text(n, 'test')} of this page"
+    return (
+        f"{some_of([metric_text(name) for name in measures])} against {first}, user by user: the mean over each user's "
+        "test searches (and over repeats), two-tailed paired t-test over users, p corrected for "
+        f"{tests} (Bonferroni). A mean over users weighs all users alike, unlike the mean over searches in the table."
+    )
+
+
+def _compare_users(first: RunSummary, run: RunSummary, label: str, click: str, metric: str) -> Difference | None:
+    """By the users that both runs have measured; None where single users were not kept."""
+    ours, theirs = run.users.get(metric), first.users.get(metric)
+    if not ours or not theirs:
+        return None
+    users = sorted(ours.keys() & theirs.keys())
+    try:
+        found = paired_t_test([ours[user] for user in users], [theirs[user] for user in users])
+    except ValueError as error:
+        return Difference(label, click, metric, None, f"{str(error)[:1].upper()}{str(error)[1:]}")
+    return Difference(label, click, metric, found, "", is_by_user=True)
+
+
 def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metric: str) -> Difference:
     ours, theirs = run.metrics[click][metric], first.metrics.get(click, {}).get(metric)
     if theirs is None:
@@ -157,6 +191,8 @@ def _difference(first: RunSummary, run: RunSummary, label: str, click: str, metr
     theirs_by = {(v.fold, v.repeat): v.value for v in theirs.values}
     if run.data.get("fingerprint") != first.data.get("fingerprint"):
         return Difference(label, click, metric, None, "The first run used other data.")
+    if (by_user := _compare_users(first, run, label, click, metric)) is not None:
+        return by_user
     if set(ours_by) != set(theirs_by):
         return Difference(label, click, metric, None, "Its folds and repeats are not those of the first run.")
     if metric == ONLINE and (reason := refuse_sums(first, run)):

@@ -9,19 +9,20 @@ from html import escape
 from hushrank.metrics.ndcg import ndcg_variant
 from hushrank.reports.budgets import Footing, explain_budgets, tabulate_budgets
 from hushrank.reports.cells import count_cell, spread_cells
-from hushrank.reports.curves import CURVES, PublishedValue, curve_figure, drawn_runs, references_for
+from hushrank.reports.curves import PublishedValue, curve_figure, curves_of, drawn_runs, references_for
 from hushrank.reports.differences import compare_with_first
 from hushrank.reports.markup import TableCell, aside, csv_link, definition_list, disclosure, paragraph, section, table
 from hushrank.reports.shell import keep_powers_whole
 from hushrank.reports.side_by_side import side_by_side
 from hushrank.reports.summary import Metric, RunSummary, RunWarning
 from hushrank.reports.wording import (
-    COMPARED,
     OFFLINE,
     ONLINE,
     PER_SEARCH,
     PERSONAL,
+    Measures,
     click_models,
+    measures_of,
     n_values_text,
     setting_text,
     some_of,
@@ -29,6 +30,11 @@ from hushrank.reports.wording import (
 
 _MOST_GROUPS = 8  # of clients, whose own measures are shown; a run's JSON has all of them
 _FEW_BOXES = 3  # up to which everything is shown
+_OF_LOGS = (
+    "MAP is the mean, over all searches of all users that have a click, of the average precision: clicked documents "
+    "are relevant, and equal scores keep the search engine's order.",
+    "Searches without a click are left out.",
+)
 _Rows = Sequence[tuple[str, str, Mapping[str, Metric]]]  # run, user, metrics
 
 
@@ -78,12 +84,13 @@ def result_section(runs: Sequence[RunSummary], labels: Sequence[str], *, title: 
     rows = _run_click_rows(runs, labels)
     if not rows:
         return section(title, paragraph("This run recorded no metrics.", style="empty"))
-    counts = [n_values_text(named.get(OFFLINE) or next(iter(named.values()), None)) for _, _, named in rows]
+    measures = measures_of(runs)
+    counts = [n_values_text(named.get(measures.offline) or next(iter(named.values()), None)) for _, _, named in rows]
     return section(
         title,
-        _metric_table(rows, tuple(COMPARED.items()), counts, label=title),
+        _metric_table(rows, tuple(measures.compared.items()), counts, label=title),
         paragraph(_metric_note(runs, rows), style="note"),
-        _other_measures(rows, counts),
+        _other_measures(rows, counts, measures),
         _result_csv(rows),
     )
 
@@ -111,9 +118,10 @@ def curve_section(
                 name=f"{name}-{i}-{j}",
                 references=references_for(references, metric=kind.metric, click=click),
             )
-            for j, kind in enumerate(CURVES)
+            for j, kind in enumerate(curves_of(measures_of(runs)))
         ]
-        rows.append(f'<h3>The {escape(click)} user</h3><div class="pair">{"".join(figures)}</div>')
+        heading = escape(measures_of(runs).heading(click))
+        rows.append(f'<h3>{heading}</h3><div class="pair">{"".join(figures)}</div>')
     left_out = [label for i, label in enumerate(labels) if i not in drawn]
     note = paragraph(f"{_curve_note(shown, references)} {remark}".strip(), style="note")
     return section(title, note, _left_out(left_out, n_drawn=len(drawn)), *rows) if rows else ""
@@ -196,11 +204,12 @@ def _metric_cells(metrics: Sequence[Metric | None]) -> list[TableCell]:
 def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
     skipped = {setting_text(run.data["n_queries_skipped"]) for run in runs if "n_queries_skipped" in run.data}
     count = f" ({' / '.join(sorted(skipped))} here)" if skipped else ""
-    parts = [
+    usual = [
         f"nDCG@10 is what ir-measures calls {ndcg_variant(10)}: gain 2^grade \u2212 1, discount 1/log2(1 + rank), the "
         "ideal order over all documents of the query, equal scores in the order of the file.",
         f"Queries without a relevant document are skipped{count}; trec_eval counts them as 0.",
     ]
+    parts = usual if measures_of(runs).is_usual else list(_OF_LOGS)
     names = {name for _, _, named in rows for name in named}
     if ONLINE in names:
         parts.append("Online is a sum over rounds: the mean nDCG@10 of the lists shown, discounted by .9995 per round.")
@@ -215,8 +224,8 @@ def _metric_note(runs: Sequence[RunSummary], rows: _Rows) -> str:
     return " ".join(parts)
 
 
-def _other_measures(rows: _Rows, counts: Sequence[str]) -> str:
-    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in COMPARED)
+def _other_measures(rows: _Rows, counts: Sequence[str], measures: Measures) -> str:
+    others = dict.fromkeys(name for _, _, named in rows for name in named if name not in measures.compared)
     of_groups = [name for name in others if name.count("/") > 1]
     if len({name.rpartition("/")[2] for name in of_groups}) > _MOST_GROUPS:
         others = dict.fromkeys(name for name in others if name not in of_groups)
@@ -235,7 +244,9 @@ def _result_csv(rows: _Rows) -> str:
 
 
 def _curve_note(runs: Sequence[RunSummary], references: Sequence[PublishedValue]) -> str:
-    text = "In pairs: the ranker on test queries, and the lists that people were shown while it learnt."
+    text = "In pairs: the model on test queries, and on validation queries."
+    if measures_of(runs).is_usual:
+        text = "In pairs: the ranker on test queries, and the lists that people were shown while it learnt."
     if any(metric.std is not None for run in runs for named in run.metrics.values() for metric in named.values()):
         text += " The band is one standard deviation over folds and repeats to each side."
     if references_for(references, metric=OFFLINE, click="") or any(p.click and p.metric == OFFLINE for p in references):

@@ -11,9 +11,14 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hushrank.files import Json, JsonObject, refuse_newer
 
 SUPPORTED_FORMAT = 1
+NDCG = "offline/nDCG@10"  # what runs are judged by that say nothing else
+USERS_FILE = "users.safetensors"  # in a run's directory: metrics of single users
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,10 @@ class RunSummary:
     skews: tuple[RunSkew, ...]  # one for each way in which clients differ
     environment: Mapping[str, str]
     forgetting: JsonObject = field(default_factory=dict)  # who was forgotten and what that took; empty: nobody
+    primary: str = NDCG  # the metric that the run is judged by
+    clients_each: int | None = None  # that take part in a round; None: the recipe says
+    messages: int | None = None  # that clients sent in one training; None: the recipe says
+    users: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # [metric][user] mean over repeats
 
 
 def from_directory(path: Path) -> RunSummary:
@@ -118,6 +127,10 @@ def from_directory(path: Path) -> RunSummary:
             skews=tuple(_read_skew(one) for one in result.get("skew") or ()),
             environment={key: str(value) for key, value in environment.items() if value is not None},
             forgetting=_read_forgetting(result),
+            primary=str(result.get("primary") or NDCG),
+            clients_each=result.get("clients_per_round"),
+            messages=result.get("messages_per_training"),
+            users=_read_users(path / USERS_FILE),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -183,6 +196,19 @@ def _read_forgetting(result: JsonObject) -> JsonObject:
 def _read_skew(found: JsonObject) -> RunSkew:
     rows = tuple((str(row["clients"]), tuple((p, float(v)) for p, v in row["values"].items())) for row in found["rows"])
     return RunSkew(str(found["name"]), float(found["value"]), str(found["measure"]), str(found["unit"]), rows)
+
+
+def _read_users(path: Path) -> dict[str, dict[int, float]]:
+    """Users without a search to measure are left out."""
+    if not path.is_file():
+        return {}
+    from safetensors.numpy import load_file
+
+    repeats: dict[str, list[NDArray[np.float64]]] = {}
+    for name, values in load_file(path).items():
+        repeats.setdefault(name.split("/", 3)[3], []).append(values)  # user/fold/repeat/metric
+    means = {name: np.mean(values, axis=0) for name, values in repeats.items()}
+    return {name: {i: float(v) for i, v in enumerate(mean) if isfinite(v)} for name, mean in means.items()}
 
 
 def _read_curve(path: Path) -> tuple[Measurement, ...]:

@@ -30,7 +30,7 @@ from hushrank.reports.sweep_summary import (
     setting_keys,
 )
 from hushrank.reports.terminal import Column, FittedTable, plain_table, spread_column
-from hushrank.reports.wording import METRICS, OFFLINE, ONLINE, VALI, count_text, setting_text
+from hushrank.reports.wording import count_text, setting_text
 
 _WHY = (
     "Settings are chosen for each user and for each fold, on that fold's validation queries; what they are worth is "
@@ -86,12 +86,13 @@ def selected_section(sweep: SweepSummary) -> str:
     if not sweep.selected:
         text = f"None yet: settings are chosen when runs have finished. Go on with: {_GO_ON}"
         return section("Chosen settings", paragraph(_why(sweep)), paragraph(text, style="empty"))
-    columns = [spread_cells([_pair(s.metrics.get(name)) for s in sweep.selected]) for name in METRICS]
+    columns = [spread_cells([_pair(s.metrics.get(name)) for s in sweep.selected]) for name in sweep.measures.words]
     rows = [
         [TableCell(s.click), columns[0][i], TableCell(chosen_text(s)), *(c[i] for c in columns[1:]), _n_cell(s.metrics)]
         for i, s in enumerate(sweep.selected)
     ]
-    headings = [TableCell("user"), _METRIC_HEADINGS[0], TableCell("chosen"), *_METRIC_HEADINGS[1:], _N_HEADING]
+    measured = _metric_headings(sweep)
+    headings = [TableCell("user"), measured[0], TableCell("chosen"), *measured[1:], _N_HEADING]
     chosen = table(headings, rows, label="Chosen settings", has_tools=True)
     return section("Chosen settings", paragraph(_why(sweep)), chosen, disclosure("Fold by fold", _fold_table(sweep)))
 
@@ -107,7 +108,7 @@ def runs_section(sweep: SweepSummary) -> str:
         return section("Runs", paragraph(text, style="empty"))
     pairs = run_users(sweep)
     named = [run.metrics.get(click, {}) for run, click in pairs]
-    columns = [spread_cells([_pair(metrics.get(name)) for metrics in named]) for name in METRICS]
+    columns = [spread_cells([_pair(metrics.get(name)) for metrics in named]) for name in sweep.measures.words]
     keys = setting_keys(sweep)
     has_states = bool(sweep.in_state("failed") or sweep.in_state("waiting"))
     rows = [
@@ -119,7 +120,7 @@ def runs_section(sweep: SweepSummary) -> str:
         ]
         for i, (run, click) in enumerate(pairs)
     ]
-    headings = [TableCell("user"), *_METRIC_HEADINGS, _N_HEADING, *([TableCell("state")] if has_states else [])]
+    headings = [TableCell("user"), *_metric_headings(sweep), _N_HEADING, *([TableCell("state")] if has_states else [])]
     if len(keys) == 1:  # the name says it all
         headings = [TableCell("run"), *headings]
         rows = [[_run_cell(run), *row] for (run, _), row in zip(pairs, rows, strict=True)]
@@ -158,8 +159,11 @@ def settings_section(sweep: SweepSummary) -> str:
     return section("Settings tried", axes if sweep.axes else "", rest)
 
 
-_METRIC_HEADINGS = tuple(TableCell(text, style="number") for text in METRICS.values())
 _N_HEADING = TableCell("values", style="number slim")
+
+
+def _metric_headings(sweep: SweepSummary) -> list[TableCell]:
+    return [TableCell(text, style="number") for text in sweep.measures.words.values()]
 
 
 def _fold_table(sweep: SweepSummary) -> str:
@@ -167,7 +171,8 @@ def _fold_table(sweep: SweepSummary) -> str:
     vali = spread_cells([(choice.vali, None) for _, choice in choices])
     test = spread_cells([(choice.test, None) for _, choice in choices])
     headings = [TableCell("user"), TableCell("fold", style="number"), TableCell("chosen")]
-    headings += [TableCell(METRICS[name], style="number") for name in (VALI, OFFLINE)]
+    words = sweep.measures.words
+    headings += [TableCell(words[name], style="number") for name in (sweep.measures.vali, sweep.measures.offline)]
     rows = [
         [TableCell(click), count_cell(choice.fold), TableCell(choice.label), vali[i], test[i]]
         for i, (click, choice) in enumerate(choices)
@@ -180,7 +185,7 @@ def _pair(quality: MeanQuality | None) -> tuple[float | None, float | None]:
 
 
 def _n_cell(metrics: Mapping[str, MeanQuality]) -> TableCell:
-    quality = next((metrics[name] for name in (OFFLINE, VALI, ONLINE) if name in metrics), None)
+    quality = next(iter(metrics.values()), None)
     return count_cell(quality.n if quality else None)
 
 
@@ -203,12 +208,12 @@ def _terminal(sweep: SweepSummary) -> tuple[list[Column], list[list[str]]]:
     """Columns and rows of the terminal's table."""
     found = [(run.label, click, run.metrics.get(click, {}), _state(run)) for run, click in run_users(sweep)]
     found += [("chosen on validation", s.click, s.metrics, "") for s in sweep.selected]
-    columns = [spread_column([_pair(metrics.get(name)) for _, _, metrics, _ in found]) for name in METRICS]
+    columns = [spread_column([_pair(metrics.get(name)) for _, _, metrics, _ in found]) for name in sweep.measures.words]
     rows = [
         [label, click, *(column[i] for column in columns), _n_cell(metrics).text, state]
         for i, (label, click, metrics, state) in enumerate(found)
     ]
-    numbers = [Column(text, is_number=True) for text in (*METRICS.values(), "values")]
+    numbers = [Column(text, is_number=True) for text in (*sweep.measures.words.values(), "values")]
     headings = [Column("run"), Column("user"), *numbers, Column("state")]
     if any(row[-1] for row in rows):
         return headings, rows

@@ -11,7 +11,7 @@ from hushrank.look.chart import AxisScale, ChartText, Line, line_chart
 from hushrank.reports.curves import MAX_LINES
 from hushrank.reports.markup import disclosure, paragraph, section
 from hushrank.reports.sweep_summary import SweepRun, SweepSummary, setting_keys, users
-from hushrank.reports.wording import METRICS, OFFLINE, ONLINE, VALI, setting_text
+from hushrank.reports.wording import OFFLINE, ONLINE, VALI, Measures, setting_text
 
 _TITLES = {
     OFFLINE: "nDCG@10 on test queries (0 to 1)",
@@ -40,16 +40,17 @@ def chart_section(sweep: SweepSummary) -> str:
     axis = find_axis(sweep)
     if axis is None or not sweep.in_state("finished"):
         return ""
-    metrics = (OFFLINE, VALI if sweep.is_selecting else ONLINE)
+    measures = sweep.measures
+    metrics = (measures.offline, measures.vali if sweep.is_selecting or not measures.is_usual else ONLINE)
     lines = _combinations(sweep, axis)
-    drawn = _drawn(lines)
+    drawn = _drawn(lines, sweep.measures)
     rows = []
     for i, click in enumerate(users(sweep)):
         figures = [
-            _figure(axis, {label: lines[label] for label in drawn}, metric, click=click, name=f"axis-{i}-{j}")
+            _figure(axis, {label: lines[label] for label in drawn}, metric, measures, click=click, name=f"axis-{i}-{j}")
             for j, metric in enumerate(metrics)
         ]
-        rows.append(f'<h3>The {escape(click)} user</h3><div class="pair">{"".join(figures)}</div>')
+        rows.append(f'<h3>{escape(measures.heading(click))}</h3><div class="pair">{"".join(figures)}</div>')
     left_out = [label for label in lines if label not in drawn]
     return section(f"Quality against {axis.key}", _note(sweep, axis), _left_out(left_out, len(drawn)), *rows)
 
@@ -83,24 +84,27 @@ def _combinations(sweep: SweepSummary, axis: Axis) -> dict[str, list[SweepRun]]:
     return found
 
 
-def _drawn(lines: dict[str, list[SweepRun]]) -> list[str]:
+def _drawn(lines: dict[str, list[SweepRun]], measures: Measures) -> list[str]:
     """The labels of the lines that a chart shows: those with the highest point on validation or test queries."""
 
     def height(label: str) -> float:
         named = [metrics for run in lines[label] for metrics in run.metrics.values()]
-        found = [metrics.get(VALI) or metrics.get(OFFLINE) for metrics in named]
+        found = [metrics.get(measures.vali) or metrics.get(measures.offline) for metrics in named]
         return max((q.mean for q in found if q is not None and q.mean is not None), default=-inf)
 
     best = sorted(lines, key=lambda label: -height(label))[:MAX_LINES]
     return [label for label in lines if label in best]
 
 
-def _figure(axis: Axis, lines: dict[str, list[SweepRun]], metric: str, *, click: str, name: str) -> str:
+def _figure(
+    axis: Axis, lines: dict[str, list[SweepRun]], metric: str, measures: Measures, *, click: str, name: str
+) -> str:
+    called = measures.words[metric]
     text = ChartText(
-        title=f"{METRICS[metric]} under the {click} user, against {axis.key}",
+        title=f"{called}{measures.under(click)}, against {axis.key}",
         x_title=f"{axis.key}{' (logarithmic)' if axis.is_log else ''}",
-        y_title=_TITLES[metric],
-        empty=f"No run has a {METRICS[metric]} under this user.",
+        y_title=_TITLES.get(metric, f"{called} (0 to 1)"),
+        empty=f"No run has a {called} under this user.",
     )
     drawn = [axis_line(axis, label, runs, metric, click=click) for label, runs in lines.items()]
     chart = line_chart(drawn, text, name=name, scale=AxisScale(axis.values, is_log=axis.is_log))

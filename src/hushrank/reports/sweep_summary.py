@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hushrank.files import JsonObject, refuse_newer
 from hushrank.look.numbers import format_spread
 from hushrank.reports.cells import known
-from hushrank.reports.wording import METRICS, OFFLINE, count_text, join_words, setting_text
+from hushrank.reports.wording import OFFLINE, Measures, count_text, join_words, setting_text
 
 SUPPORTED_FORMAT = 1
 STATES = ("finished", "failed", "waiting")
@@ -65,6 +65,7 @@ class SweepSummary:
     is_pooled: bool  # once for all folds, rather than in each
     runs: tuple[SweepRun, ...]
     selected: tuple[Selected, ...]
+    measures: Measures = Measures()  # noqa: RUF009 - frozen: what the runs are judged by
 
     def in_state(self, state: str) -> list[SweepRun]:
         return [run for run in self.runs if run.state == state]
@@ -73,6 +74,7 @@ class SweepSummary:
 def read_sweep(sweep: JsonObject) -> SweepSummary:
     """The JSON of a sweep; a ValueError of one line says what is wrong with it."""
     refuse_newer("this sweep", sweep.get("format", SUPPORTED_FORMAT), SUPPORTED_FORMAT)
+    measures = Measures(str(sweep.get("primary") or OFFLINE).removeprefix("offline/"))
     try:
         return SweepSummary(
             str(sweep["name"]),
@@ -80,8 +82,9 @@ def read_sweep(sweep: JsonObject) -> SweepSummary:
             sweep.get("axes") or {},
             sweep.get("select") is not None,
             sweep.get("select") == "pooled",
-            tuple(_run(run) for run in sweep["runs"]),
-            tuple(_selected(click, found) for click, found in (sweep.get("selected") or {}).items()),
+            tuple(_run(run, measures) for run in sweep["runs"]),
+            tuple(_selected(click, found, measures) for click, found in (sweep.get("selected") or {}).items()),
+            measures,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the table of this sweep is damaged ({error!r}). Run the sweep again.") from error
@@ -95,26 +98,28 @@ def outcome(sweep: SweepSummary) -> str:
     if not finished:
         return f"None of {count_text(len(sweep.runs), 'run')} has finished yet: {_unfinished(sweep)}."
     ran = f"{count_text(len(finished), 'run')} finished"
-    rest = _unfinished(sweep)
+    rest, measures = _unfinished(sweep), sweep.measures
     ran = f"Of {count_text(len(sweep.runs), 'run')} {len(finished)} finished, {rest}" if rest else ran
     if sweep.selected:
-        reached = [f"{quality_text(s.metrics.get(OFFLINE))} under the {s.click} user" for s in sweep.selected]
-        return f"{ran}; with settings chosen on validation queries the test nDCG@10 is {join_words(reached)}."
+        chosen = [(s.metrics.get(measures.offline), measures.under(s.click)) for s in sweep.selected]
+        reached = [f"{quality_text(quality)}{whose}" for quality, whose in chosen]
+        return f"{ran}; with settings chosen on validation queries the test {measures.name} is {join_words(reached)}."
     best = best_runs(sweep)
     if not best:
         return f"{ran}, none with a result on test queries."
-    values = [f"{quality_text(run.metrics[click][OFFLINE])} under the {click} user" for click, run in best]
+    values = [f"{quality_text(run.metrics[click][measures.offline])}{measures.under(click)}" for click, run in best]
     if len({run.label for _, run in best}) == 1:
-        return f"{ran}; {best[0][1].label} has the highest test nDCG@10: {join_words(values)}."
+        return f"{ran}; {best[0][1].label} has the highest test {measures.name}: {join_words(values)}."
     named = [f"{value} ({run.label})" for value, (_, run) in zip(values, best, strict=True)]
-    return f"{ran}; the highest test nDCG@10 is {join_words(named)}."
+    return f"{ran}; the highest test {measures.name} is {join_words(named)}."
 
 
 def best_runs(sweep: SweepSummary) -> list[tuple[str, SweepRun]]:
     """For each user the run that is highest on test queries."""
     found = []
     for click in users(sweep):
-        means = [(run, run.metrics[click][OFFLINE].mean) for run in sweep.runs if OFFLINE in run.metrics.get(click, {})]
+        named = [(run, run.metrics.get(click, {}).get(sweep.measures.offline)) for run in sweep.runs]
+        means = [(run, quality.mean) for run, quality in named if quality is not None]
         finite = [(mean, run) for run, mean in means if mean is not None]
         if finite:
             found.append((click, max(finite, key=lambda pair: pair[0])[1]))
@@ -164,24 +169,24 @@ def _unfinished(sweep: SweepSummary) -> str:
     return join_words([part for part in parts if part])
 
 
-def _run(run: JsonObject) -> SweepRun:
+def _run(run: JsonObject, measures: Measures) -> SweepRun:
     state = str(run["state"])
     if state not in STATES:
         raise ValueError(f"the state of {run['label']} is {state!r}, must be one of {', '.join(STATES)}.")
     metrics = {
-        str(click): {name: _quality(named[name]) for name in METRICS if name in named}
+        str(click): {name: _quality(named[name]) for name in measures.words if name in named}
         for click, named in (run.get("metrics") or {}).items()
     }
     error = " ".join(str(run.get("error") or "").split())
     return SweepRun(str(run["label"]), str(run["directory"]), run.get("settings") or {}, state, error, metrics)
 
 
-def _selected(click: str, found: JsonObject) -> Selected:
+def _selected(click: str, found: JsonObject, measures: Measures) -> Selected:
     folds = tuple(
         FoldChoice(int(f["fold"]), str(f["label"]), _number(f.get("vali")), _number(f.get("test")))
         for f in found["folds"]
     )
-    return Selected(str(click), folds, {name: _quality(found[name]) for name in METRICS if name in found})
+    return Selected(str(click), folds, {name: _quality(found[name]) for name in measures.words if name in found})
 
 
 def _quality(found: JsonObject) -> MeanQuality:

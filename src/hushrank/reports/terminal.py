@@ -17,7 +17,9 @@ from hushrank.reports.wording import (
     PER_SEARCH,
     PERSONAL,
     VALI,
+    Measures,
     click_models,
+    measures_of,
     n_values_text,
     run_labels,
 )
@@ -47,6 +49,13 @@ _MEASURES = {
 _SUMS = (OFFLINE, VALI, ONLINE)  # of runs of equal length
 _FAIR = (OFFLINE, VALI, PER_SEARCH)  # at equal numbers of searches
 _ENDS = (OFFLINE, VALI)  # of runs of unequal length, whose sums say who ran longer
+
+
+def list_columns(measures: Measures, usual: Sequence[str]) -> dict[str, str]:
+    """{metric: heading}: these, of runs that are judged by nDCG; of others what they are judged by."""
+    if measures.is_usual:
+        return {name: _MEASURES[name] for name in usual}
+    return {name: name.replace("/", " ") for name in measures.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +233,10 @@ def warning_lines(runs: Sequence[RunSummary]) -> list[str]:
 def _result_block(sentences: Sequence[str], runs: Sequence[RunSummary], names: Sequence[str]) -> Block:
     """These measures, and that of clients' own rankers where a run has it."""
     has_own = any(PERSONAL in named for run in runs for named in run.metrics.values())
-    names = (*names, PERSONAL) if has_own else names
-    measures = [Column(_MEASURES[name], is_number=True) for name in names]
+    listed = list_columns(measures_of(runs), (*names, PERSONAL) if has_own else names)
+    measures = [Column(heading, is_number=True) for heading in listed.values()]
     columns = [Column("run"), Column("user"), *measures, Column("over")]
-    return Block(tuple(sentences), columns, result_rows(runs, names=names))
+    return Block(tuple(sentences), columns, result_rows(runs, names=tuple(listed)))
 
 
 def _budget_block(runs: Sequence[RunSummary], labels: Sequence[str], sentences: Sequence[str]) -> Block:

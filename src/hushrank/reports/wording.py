@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 
@@ -16,6 +17,50 @@ METRICS = {OFFLINE: "test nDCG@10", VALI: "validation nDCG@10", ONLINE: "online 
 PERSONAL = "personal/nDCG@10"  # of each client's own ranker, by its own labels
 # Of runs that may be of unequal length, or whose clients differ
 COMPARED = {**METRICS, PER_SEARCH: "online nDCG@10 per search", PERSONAL: "personal nDCG@10"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What runs of one kind are judged by: nDCG@10 of rankers, MAP of personalised search."""
+
+    name: str = "nDCG@10"
+
+    @property
+    def offline(self) -> str:
+        return f"offline/{self.name}"
+
+    @property
+    def vali(self) -> str:
+        return f"vali/{self.name}"
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether there are simulated users, who see lists while a ranker learns and whose queries have grades."""
+        return self.offline == OFFLINE
+
+    @property
+    def words(self) -> dict[str, str]:
+        """{metric: what people call it}, in the order of a table."""
+        return METRICS if self.is_usual else {self.offline: f"test {self.name}", self.vali: f"validation {self.name}"}
+
+    @property
+    def compared(self) -> dict[str, str]:
+        """The same of runs that may be of unequal length, or whose clients differ."""
+        return COMPARED if self.is_usual else self.words
+
+    def under(self, click: str) -> str:
+        """Whose quality it is, after a number: of simulated users there are several."""
+        return f" under the {click} user" if self.is_usual else ""
+
+    def heading(self, click: str) -> str:
+        return f"The {click} user" if self.is_usual else "Users of the log"
+
+
+def measures_of(runs: Sequence[RunSummary]) -> Measures:
+    """Those of the first run, which the others are compared with."""
+    return Measures(runs[0].primary.removeprefix("offline/")) if runs else Measures()
+
+
 _NOT_A_NAME = re.compile(r"-\d[\dTZ:_-]*-[0-9a-f]{4,}$")  # the end of a directory that nobody chose: -<time>-<hash>
 
 
@@ -121,39 +166,41 @@ def _one_run(run: RunSummary) -> str:
     n_clients = run.recipe.get("n_clients")
     n_clients = n_clients - len(run.forgetting["clients"]) if n_clients and run.forgetting else n_clients
     clients = f" by {format_count(n_clients)} clients" if isinstance(n_clients, int) and n_clients > 1 else ""
-    n = n_rankers(run)
+    n, measures = n_rankers(run), measures_of([run])
     searches = format_count(run.n_interactions / n) if run.n_interactions and n else ""
     learnt = f"{'Each' if n > 1 else 'The'} ranker learnt from {searches} searches{clients}" if searches else ""
     learnt += f" on {run.data['name']}. " if learnt and run.data.get("name") else ". " if learnt else ""
     reached = [
-        f"{format_spread(named[OFFLINE].mean, named[OFFLINE].std)} under the {click} user"
+        f"{format_spread(named[run.primary].mean, named[run.primary].std)}{measures.under(click)}"
         for click, named in run.metrics.items()
-        if OFFLINE in named
+        if run.primary in named
     ]
-    return learnt + (f"On test queries the nDCG@10 is {join_words(reached)}." if reached else "")
+    return learnt + (f"On test queries the {measures.name} is {join_words(reached)}." if reached else "")
 
 
 def _several_runs(runs: Sequence[RunSummary], labels: Sequence[str], *, searches: int | None) -> str:
-    best: list[tuple[str, str, str]] = []  # run, user, value
+    best: list[tuple[str, str, str]] = []  # run, whose, value
+    measures = measures_of(runs)
     for click in click_models(runs):
-        found = [(run.metrics.get(click, {}).get(OFFLINE), label) for run, label in zip(runs, labels, strict=True)]
+        named = [run.metrics.get(click, {}) for run in runs]
+        found = [(each.get(measures.offline), label) for each, label in zip(named, labels, strict=True)]
         known = [(metric, label) for metric, label in found if metric is not None and isfinite(metric.mean)]
         if known:
             metric, label = max(known, key=lambda pair: pair[0].mean)
-            best.append((label, click, format_spread(metric.mean, metric.std)))
+            best.append((label, measures.under(click), format_spread(metric.mean, metric.std)))
     data = {str(run.data["name"]) for run in runs if run.data.get("name")}
     where = f" on {data.pop()}" if len(data) == 1 else ""
     length = "" if searches is None else f" of unequal length, compared up to {format_count(searches)} searches each"
     length = length if searches != 0 else " of unequal length, without curves to compare them by"
-    outcome = f"{count_text(len(runs), 'run')}{where}{length}. {_highest(best)}"
+    outcome = f"{count_text(len(runs), 'run')}{where}{length}. {_highest(best, measures.name)}"
     return f"{outcome} Significance tests are below."
 
 
-def _highest(best: Sequence[tuple[str, str, str]]) -> str:
+def _highest(best: Sequence[tuple[str, str, str]], name: str) -> str:
     if not best:
         return "None of them has a result on test queries."
     if len({label for label, _, _ in best}) == 1:
-        values = join_words([f"{value} under the {click} user" for _, click, value in best])
-        return f"{best[0][0]} has the highest nDCG@10 on test queries: {values}."
-    each = join_words([f"{label} under the {click} user ({value})" for label, click, value in best])
-    return f"The highest nDCG@10 on test queries: {each}."
+        values = join_words([f"{value}{whose}" for _, whose, value in best])
+        return f"{best[0][0]} has the highest {name} on test queries: {values}."
+    each = join_words([f"{label}{whose} ({value})" for label, whose, value in best])
+    return f"The highest {name} on test queries: {each}."

@@ -134,7 +134,7 @@ def read_trained(run: Path, tell: Callable[[str], None]) -> Simulation:
     recipe = read_recipe_file(run)
     if recipe is None:
         raise ValueError(f"{run} is itself a run that forgets: to forget more clients, name them all in the first run.")
-    if recipe.is_central or recipe.is_offline or recipe.is_evolution:
+    if recipe.is_central or recipe.is_offline or recipe.is_evolution or recipe.is_personal:
         raise ValueError(
             f"{run} is a run of {recipe.recipe}: only clients that send updates can be forgotten, those of fpdgd."
         )

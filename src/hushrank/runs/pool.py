@@ -43,7 +43,8 @@ class Step:
 
     number: int
     share: float  # of the run
-    quality: float | None = None  # mean nDCG@10 on validation queries at the last look
+    quality: float | None = None  # mean on validation queries at the last look
+    measure: str = "nDCG@10"  # which quality that is
     is_over: bool = False
     error: str | None = None
 
@@ -195,7 +196,7 @@ class _Pool:
                 said = json.loads(line)
                 if "error" in said:
                     return None if said["error"] is None else str(said["error"])
-                self.hear(Step(number, said["share"], said["quality"]))
+                self.hear(Step(number, said["share"], said["quality"], said["measure"]))
         except (BrokenPipeError, ValueError):
             pass  # Why: the process died in the middle of a word; how it ended says more
         code = worker.wait()

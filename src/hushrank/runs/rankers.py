@@ -11,6 +11,7 @@ from hushrank.data.load import load_dataset
 from hushrank.data.trec import write_trec_run
 from hushrank.files import Json
 from hushrank.metrics.offline import VARIANTS, evaluate
+from hushrank.personal.keys import PERSONAL_SEARCH
 from hushrank.rankers.linear import LinearRanker
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.rankers.named import named_ranker, read_ranker, write_ranker
@@ -51,7 +52,12 @@ def read_result(run: Path) -> Json:
 
 
 def refuse_trees(run: Path, result: Json) -> None:
-    """A run keeps the parameters of its rankers, and trees have none."""
+    """A run keeps the parameters of its rankers, and trees have none; models that read logs are no rankers."""
+    if result["recipe"]["recipe"] == PERSONAL_SEARCH:
+        raise ValueError(
+            f"{run} trained a model of personalised search, which needs each user's log: only its metrics can be used, "
+            "in result.json and in report.html."
+        )
     if result["recipe"]["recipe"] == "lambdamart":
         raise ValueError(
             f"{run} trained trees (lambdamart), which are not kept: only its metrics are there, in result.json and in "

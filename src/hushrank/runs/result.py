@@ -25,7 +25,14 @@ RANKERS_FILE = "rankers.safetensors"  # in a run's directory
 KEPT_FILE = "kept.safetensors"  # in a run's directory: what its clients keep, which no device would send
 LENGTHS_KEPT = LENGTHS.removeprefix(f"{PERSONAL}/")  # in `CellResult.kept`
 _NAMES = {ONLINE: "online/nDCG@10"}  # of what rounds show, where a curve is called otherwise
-_CURVES = ("offline/nDCG@10", "vali/nDCG@10", "offline/MaxRR", "vali/MaxRR")  # first, in this order
+_CURVES = (
+    "offline/nDCG@10",
+    "vali/nDCG@10",
+    "offline/MaxRR",
+    "vali/MaxRR",
+    "offline/MAP",
+    "vali/MAP",
+)  # first, in this order
 
 
 def summarise(
@@ -142,6 +149,16 @@ def _read_cells(path: Path) -> dict[tuple[str, int, int], Array]:
         return {(user, int(fold), int(repeat)): arrays[name] for name, (user, fold, repeat) in names.items()}
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}). Run the experiment again with --out.") from error
+
+
+def write_users(path: Path, results: list[CellResult]) -> None:
+    """Metrics of single users, one number each, named user/fold/repeat/metric: runs are compared user by user."""
+    named = {
+        f"{name_cell(r.user, r.fold, r.repeat)}/{name}": np.ascontiguousarray(values)
+        for r in results
+        for name, values in r.users.items()
+    }
+    write_bytes(path, save(named))
 
 
 def name_cell(user: str, fold: int, repeat: int) -> str:

@@ -12,7 +12,7 @@ from hushrank.engine.simulate import CellResult, News, Options
 from hushrank.files import Json, write_bytes, write_json
 from hushrank.recipes.recipe import Recipe, hash_recipe
 from hushrank.reports.page import write_report
-from hushrank.reports.summary import from_directory
+from hushrank.reports.summary import USERS_FILE, from_directory
 from hushrank.runs.directory import Spent, default_directory, locked, make_directory, refuse_existing
 from hushrank.runs.environment import describe_environment
 from hushrank.runs.experiment import Experiment, RunPlacement
@@ -25,6 +25,7 @@ from hushrank.runs.result import (
     write_curves,
     write_kept,
     write_rankers,
+    write_users,
 )
 from hushrank.types import Notice
 
@@ -90,6 +91,8 @@ def train_run(experiment: Experiment, placed: RunPlacement, out: Path, options: 
     write_rankers(out / RANKERS_FILE, results)
     if all(LENGTHS_KEPT in result.kept for result in results):
         write_kept(out / KEPT_FILE, results)
+    if any(result.users for result in results):
+        write_users(out / USERS_FILE, results)
     return summarise(experiment, results, device=device, spent=spent.read(), notices=notices)
 
 

@@ -24,7 +24,8 @@ from hushrank.runs.result import spread
 
 FORMAT = 1
 SELECTIONS = ("none", "vali", "pooled")
-_METRICS = ("offline/nDCG@10", "vali/nDCG@10", "online/nDCG@10")
+_USUAL = "offline/nDCG@10"  # what runs are judged by that say nothing else
+_KINDS = ("offline", "vali", "online")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +123,34 @@ def make_table(
         "selected": None if select == "none" or not known else choose_on_validation(known, pooled=select == "pooled"),
         "n_failed": sum(error is not None for error in errors),
         "n_waiting": 0,
+        **({} if (primary := _find_primary(results)) == _USUAL else {"primary": primary}),
     }
 
 
+def _find_primary(results: list[Json | None]) -> str:
+    """What the first finished run is judged by."""
+    return next((primary_of(result) for result in results if result is not None), _USUAL)
+
+
 Values = Mapping[str, list[Json]]  # {metric: [{"fold", "repeat", "value"}]}
+
+
+def primary_of(result: JsonObject) -> str:
+    """The metric that a run is judged by."""
+    return str(result.get("primary") or _USUAL)
+
+
+def name_metrics(primary: str) -> tuple[str, ...]:
+    """On test and on validation queries, and of the lists that people saw."""
+    return tuple(f"{kind}/{primary.partition('/')[2]}" for kind in _KINDS)
 
 
 def metric_values(result: JsonObject) -> dict[str, Values]:
     """{user: {metric: values}} of a run's JSON; what is trained on labels has no online quality."""
     clicks, metrics = result["recipe"]["clicks"], result["metrics"]
     by_user = {clicks: metrics} if isinstance(clicks, str) else metrics
-    return {
-        user: {name: named[name]["values"] for name in _METRICS if name in named} for user, named in by_user.items()
-    }
+    names = name_metrics(primary_of(result))
+    return {user: {name: named[name]["values"] for name in names if name in named} for user, named in by_user.items()}
 
 
 def shorten(named: Values) -> Json:
@@ -157,15 +173,18 @@ def choose_on_validation(known: Mapping[str, Mapping[str, Values]], *, pooled: b
 
 def choose_for(known: Mapping[str, Values], *, pooled: bool = False) -> Json:
     """The best run in each fold (pooled: over all folds) by its mean on validation queries; the first of equals."""
-    folds = sorted({row["fold"] for found in known.values() for row in found["vali/nDCG@10"]})
-    chosen, metrics = [], {name: list[Json]() for name in _METRICS}
+    offline, on_vali, online = name_metrics(next(iter(next(iter(known.values())))))
+    if any(on_vali not in found for found in known.values()):
+        raise ValueError("a run of this sweep was not measured on validation queries: leave --select out.")
+    folds = sorted({row["fold"] for found in known.values() for row in found[on_vali]})
+    chosen, metrics = [], {name: list[Json]() for name in (offline, on_vali, online)}
     for fold in folds:
         judged = folds if pooled else [fold]
-        by_label = {label: mean_in(found["vali/nDCG@10"], judged) for label, found in known.items()}
+        by_label = {label: mean_in(found[on_vali], judged) for label, found in known.items()}
         best = max(by_label, key=lambda label: by_label[label])
-        vali, test = (mean_in(known[best][name], [fold]) for name in ("vali/nDCG@10", "offline/nDCG@10"))
+        vali, test = (mean_in(known[best][name], [fold]) for name in (on_vali, offline))
         chosen.append({"fold": fold, "label": best, "vali": vali, "test": test})
-        for name in _METRICS:
+        for name in metrics:
             metrics[name] += [row for row in known[best].get(name, ()) if row["fold"] == fold]
     return {"folds": chosen, **{name: spread(values) for name, values in metrics.items() if values}}
 

@@ -1,7 +1,7 @@
 """One process of a pool: carries out recipes that it is sent as lines of JSON, and answers with lines of JSON.
 
-In: {"number", "recipe", "directory", "forgets", "options"}. Out: {"number", "share", "quality"} now and then, at the
-end {"number", "error"} with null for a finished run. When the other end goes away, so does this process.
+In: {"number", "recipe", "directory", "forgets", "options"}. Out: {"number", "share", "quality", "measure"} now and
+then, at the end {"number", "error"} with null for a finished run. When the other end goes away, so does this process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def carry_out(job: Json, answers: TextIO) -> None:
         heard[news.batch] = news
         known = list(heard.values())
         share = sum(n.share for n in known) / news.n_batches
-        say(share=share, quality=sum(n.vali for n in known) / len(known))
+        say(share=share, quality=sum(n.vali for n in known) / len(known), measure=news.measure)
 
     try:
         todo = read_job(job)

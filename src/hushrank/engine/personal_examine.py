@@ -1,0 +1,124 @@
+"""How good a model of personalised search is on each user's later searches: MAP, MRR, P@1 and P-Improve.
+
+Measures are means over searches, of all users together. What a search says about a user stays in the simulator; kept
+is one number per user, by which runs are compared user by user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from hushrank.engine.personal_people import People, Span, list_scanned, measure_widths, stack_block
+from hushrank.metrics.clicked import ClickedMeasures, PairChanges, count_changes, measure_clicked
+from hushrank.personal.inputs import InputWidths, PersonalInputs, take_queries
+from hushrank.types import Array
+
+MAP, MRR, FIRST, IMPROVE = "MAP", "MRR", "P@1", "P-Improve"
+USERS = "users"  # prefix of what is kept for each user: users/offline/MAP [n_clients], NaN without a search
+ORIGINAL = "original/MAP"  # of the general engine's order, on the same searches
+_SEARCHES, _ROWS = 8, 16  # Why: searches scored at once bound memory, whatever the user's number of searches
+# (users [n_rows], inputs [n_rows, B, ...]) -> scores [n_rows, B, D]
+ScoreRows: TypeAlias = Callable[[Sequence[int], PersonalInputs], Array]
+
+
+@dataclass
+class _Sums:
+    """Measures so far, over all users."""
+
+    n_clients: int
+    found: dict[str, list[Array]] = field(default_factory=dict)
+    users: dict[str, Array] = field(default_factory=dict)
+    changes: PairChanges = PairChanges(0, 0, 0)  # noqa: RUF009 - frozen
+
+    def add(self, measures: ClickedMeasures, owners: Array) -> None:
+        """owners [n] of the searches."""
+        for name, values in (
+            (MAP, measures.average_precision),
+            (MRR, measures.reciprocal_rank),
+            (FIRST, measures.first_is_clicked),
+        ):
+            self.found.setdefault(name, []).append(values)
+            sums = self.users.setdefault(name, np.zeros((2, self.n_clients)))
+            np.add.at(sums[0], owners, values)
+            np.add.at(sums[1], owners, 1)
+
+    def means(self, prefix: str, *, has_lists: bool) -> dict[str, Array]:
+        every = {name: np.concatenate(values) if values else np.zeros(0) for name, values in self.found.items()}
+        named = {
+            f"{prefix}/{name}": np.asarray(values.mean() if len(values) else np.nan) for name, values in every.items()
+        }
+        if has_lists:
+            named[f"{prefix}/{IMPROVE}"] = np.asarray(self.changes.p_improve)
+        for name, (total, count) in self.users.items():
+            mean = np.divide(total, count, out=np.full(self.n_clients, np.nan), where=count > 0)
+            named[f"{USERS}/{prefix}/{name}"] = mean
+        return named
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Of all users of a population. has_lists: whether the log has the lists as they were shown, for P-Improve."""
+
+    people: People
+    has_lists: bool
+
+    @cached_property
+    def known_widths(self) -> dict[Span, InputWidths]:
+        return {}
+
+    def widths(self, span: Span) -> InputWidths:
+        if span not in self.known_widths:
+            found = measure_widths(self.people, list_scanned(self.people, [span]))
+            self.known_widths[span] = InputWidths(
+                _SEARCHES, found.documents, found.history, found.query_words, found.document_words
+            )
+        return self.known_widths[span]
+
+    def measure(self, score: ScoreRows, spans: dict[str, Span]) -> dict[str, Array]:
+        """{metric: number}, and for each user the mean over the user's searches."""
+        named: dict[str, Array] = {}
+        for prefix, span in spans.items():
+            ours, original = _Sums(self.people.population.n_users), _Sums(self.people.population.n_users)
+            for users, inputs in self.list_blocks(span):
+                self._add(ours, original, score(users, inputs), users, inputs)
+            named |= ours.means(prefix, has_lists=self.has_lists)
+            if prefix == "offline":
+                named[ORIGINAL] = original.means(prefix, has_lists=False).get(f"offline/{MAP}", np.asarray(np.nan))
+        return named
+
+    def _add(self, ours: _Sums, original: _Sums, scores: Array, users: Sequence[int], inputs: PersonalInputs) -> None:
+        clicked, listed = (np.concatenate(part) for part in (inputs.is_clicked, inputs.is_document))
+        owners = np.repeat([*users, *[0] * (_ROWS - len(users))], _SEARCHES)[(clicked & listed).any(axis=-1)]
+        flat = scores.reshape(clicked.shape)
+        ours.add(measure_clicked(flat, clicked, listed), owners)
+        ours.changes += count_changes(flat, clicked, listed) if self.has_lists else PairChanges(0, 0, 0)
+        original.add(measure_clicked(np.zeros(clicked.shape), clicked, listed), owners)
+
+    def list_blocks(self, span: Span) -> Iterator[tuple[list[int], PersonalInputs]]:
+        """Rows of up to eight searches of one user each, sixteen rows at a time."""
+        widths, waiting = self.widths(span), list[tuple[int, PersonalInputs]]()
+        for user in range(self.people.population.n_users):
+            inputs = self.people.inputs_of(user, span)
+            n = len(inputs.is_query)
+            for first in range(0, n, _SEARCHES):
+                waiting.append((user, take_queries(inputs, np.arange(first, min(first + _SEARCHES, n)))))
+                if len(waiting) == _ROWS:
+                    yield self._stack(waiting, widths)
+                    waiting = []
+        if waiting:
+            yield self._stack(waiting, widths)
+
+    def _stack(self, rows: list[tuple[int, PersonalInputs]], widths: InputWidths) -> tuple[list[int], PersonalInputs]:
+        users, inputs = [user for user, _ in rows], [each for _, each in rows]
+        return users, stack_block(self.people, inputs, widths, size=_ROWS)
+
+
+def score_originally(users: Sequence[int], inputs: PersonalInputs) -> Array:
+    """The general engine's order: equal scores keep it."""
+    del users
+    return np.zeros(inputs.is_clicked.shape)

@@ -1,0 +1,50 @@
+"""Personalised search as the simulator trains it: the users, the model, who is asked when, and what protects them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushrank.aggregation.named import CheckedRule
+from hushrank.aggregation.server_step import ServerStep
+from hushrank.attacks.tactics import Tactics
+from hushrank.engine.personal_people import People
+from hushrank.federation.exchange import Exchange, UpdateExchange
+from hushrank.personal.keys import PersonalSettings
+from hushrank.personal.models.parameters import PersonalModel, WordSharing
+from hushrank.personal.training import LocalTraining
+from hushrank.streams import seed_key, stream
+from hushrank.types import Array, Attack
+
+PARAMS, STEPS = "params", "steps"  # of a state: [n_sent] what everybody has; [] steps taken
+FOLD = 1  # logs are divided by time, in one way
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalSetting:
+    """Everything that one run depends on."""
+
+    people: People
+    settings: PersonalSettings
+    model: PersonalModel | None  # None: the original order
+    vectors: Array  # [n_words, dim] global word vectors, of the documents alone
+    sharing: WordSharing
+    training: LocalTraining
+    cohort: int  # K
+    rounds: int  # of one training; in each of them every client takes part once
+    eval_every: int  # rounds
+    repeats: int
+    seed: int
+    dropout: float = 0.0  # probability that a client misses the deadline of a step
+    exchange: Exchange = UpdateExchange()  # noqa: RUF009 - frozen: updates leave as they are
+    rule: CheckedRule | None = None  # None: the mean, weighted by pairs
+    attack: Attack | Tactics[Attack] | None = None
+    n_malicious: int = 0  # the clients with the lowest ids
+    server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: M += mean
+
+    @property
+    def n_clients(self) -> int:
+        return self.people.population.n_users
+
+    def key_of(self, repeat: int) -> Array:
+        """Of one training, from which all its draws come."""
+        return stream(seed_key(self.seed), repeat, FOLD)

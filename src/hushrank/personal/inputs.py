@@ -1,0 +1,175 @@
+"""What a personalised model sees: searches of one user, their candidates, and what the user did before.
+
+Words are numbers of one vocabulary that everybody shares: 0 is padding, 1 any unknown word, the others begin at 2.
+Every array has a fixed width. Padding never changes a score: word 0, candidates outside `is_document`, history items of
+session -1, searches outside `is_query`. The tuples are trees of arrays, so that clients of equal widths can be stacked.
+Shapes: B searches, D candidates, F features, H history items, P words with a personal vector, Lq and Ld words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hushrank.personal.log import FIRST_WORD, Collection, SearchLog
+from hushrank.types import Array
+
+N_LONG, N_SHORT = 50, 10  # history rows that a model reads: before the session of a search, and in it
+NO_ROW = -1  # in `query_rows`: this word has no personal vector, the global one stands in
+NO_SESSION = -1  # of a history item that is padding
+
+
+class HistoryTable(NamedTuple):
+    """Earlier searches of one user, oldest first; one row is a query and what was clicked after it."""
+
+    query_words: Array  # [H, Lq] int32
+    clicked_words: Array  # [H, Ld] int32, words of the clicked document; all 0 where nothing was clicked
+    sessions: Array  # [H] int32, the same number in one session, never decreasing; -1 is padding
+
+
+class PersonalInputs(NamedTuple):
+    """Searches of one user. The candidates stand in their original order, the one of the non-personal search engine."""
+
+    query_words: Array  # [B, Lq] int32
+    query_rows: Array  # [B, Lq] int32, row of the personal vector of each query word, or -1
+    document_words: Array  # [B, D, Ld] int32
+    is_document: Array  # [B, D] bool, False for padding, which stands behind the candidates
+    features: Array  # [B, D, F] float32
+    is_clicked: Array  # [B, D] bool; models do not read it, the loss and the metrics do
+    is_query: Array  # [B] bool, False for padding
+    n_long: Array  # [B] int32, history rows before the session of this search: rows 0 to n_long - 1
+    n_before: Array  # [B] int32, history rows before this search; n_long to n_before - 1 are of its session
+    history: HistoryTable
+
+
+@dataclass(frozen=True, slots=True)
+class InputWidths:
+    """How wide the arrays of a block of users are."""
+
+    queries: int = 64  # B
+    documents: int = 30  # D
+    history: int = 64  # H
+    query_words: int = 20  # Lq
+    document_words: int = 50  # Ld
+
+
+def find_own_rows(own_words: Array, words: Array) -> Array:
+    """int32 as `words`: where each word stands among the user's `own_words` [P] (ascending, without 0 and 1), or -1."""
+    places = np.minimum(np.searchsorted(own_words, words), max(len(own_words) - 1, 0))
+    is_own = (own_words[places] == words) & (words >= FIRST_WORD) if len(own_words) else np.zeros(words.shape, bool)
+    return np.where(is_own, places, NO_ROW).astype(np.int32)
+
+
+def find_own_words(log: SearchLog, *, most: int) -> Array:
+    """[at most `most`] int32 ascending: the words of the user's queries, the most frequent ones if there are more."""
+    words, counts = np.unique(log.queries[log.queries >= FIRST_WORD], return_counts=True)
+    kept = np.argsort(-counts, kind="stable")[:most]
+    return np.sort(words[kept]).astype(np.int32)
+
+
+def gather_inputs(
+    log: SearchLog, collection: Collection, features: Array, *, searches: Array, own_words: Array
+) -> PersonalInputs:
+    """The given searches of a log (ascending) and their history, as wide as these need it; `features` are [m, F].
+
+    A history row has the words of the documents that were clicked, one after the other, as far as they fit. Only the
+    rows that a model can reach are kept: `N_LONG` before the session of the first search, and all later ones.
+    """
+    lengths = np.diff(log.starts)[searches]
+    is_document = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    rows = np.where(is_document, log.starts[searches, None] + np.arange(is_document.shape[1]), 0)
+    session_starts = np.searchsorted(log.sessions, log.sessions[searches]).astype(np.int32)
+    first, last = (max(int(session_starts[0]) - N_LONG, 0), int(searches[-1]) + 1) if len(searches) else (0, 0)
+    clicked = [_join_clicked(log, collection, search) for search in range(first, last)]
+    history = HistoryTable(
+        log.queries[first:last],
+        np.array(clicked, dtype=np.int32).reshape(last - first, collection.titles.shape[1]),
+        log.sessions[first:last].astype(np.int32),
+    )
+    return PersonalInputs(
+        query_words=log.queries[searches],
+        query_rows=find_own_rows(own_words, log.queries[searches]),
+        document_words=np.where(is_document[..., None], collection.titles[log.documents[rows]], 0).astype(np.int32),
+        is_document=is_document,
+        features=np.where(is_document[..., None], features[rows], 0).astype(np.float32),
+        is_clicked=is_document & log.is_clicked[rows],
+        is_query=np.ones(len(searches), dtype=bool),
+        n_long=session_starts - np.int32(first),
+        n_before=(searches - first).astype(np.int32),
+        history=history,
+    )
+
+
+def _join_clicked(log: SearchLog, collection: Collection, search: int) -> Array:
+    """[Ld] the words of the clicked documents of one search, one document after the other."""
+    rows = log.rows(search)
+    words = collection.titles[log.documents[rows][log.is_clicked[rows]]]
+    joined = words[words > 0][: collection.titles.shape[1]]
+    return np.pad(joined, (0, collection.titles.shape[1] - len(joined)))
+
+
+def pad_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
+    """The same searches in wider arrays; what does not fit is refused."""
+    b, d, h = widths.queries, widths.documents, widths.history
+    lq, ld = widths.query_words, widths.document_words
+    history = HistoryTable(
+        _widen(inputs.history.query_words, (h, lq)),
+        _widen(inputs.history.clicked_words, (h, ld)),
+        _widen(inputs.history.sessions, (h,), fill=NO_SESSION),
+    )
+    return PersonalInputs(
+        query_words=_widen(inputs.query_words, (b, lq)),
+        query_rows=_widen(inputs.query_rows, (b, lq), fill=NO_ROW),
+        document_words=_widen(inputs.document_words, (b, d, ld)),
+        is_document=_widen(inputs.is_document, (b, d)),
+        features=_widen(inputs.features, (b, d, inputs.features.shape[2])),
+        is_clicked=_widen(inputs.is_clicked, (b, d)),
+        is_query=_widen(inputs.is_query, (b,)),
+        n_long=_widen(inputs.n_long, (b,)),
+        n_before=_widen(inputs.n_before, (b,)),
+        history=history,
+    )
+
+
+def take_queries(inputs: PersonalInputs, places: Array) -> PersonalInputs:
+    """Some of the searches, with the whole history; works on NumPy and on JAX arrays."""
+    return PersonalInputs._make((*(array[places] for array in inputs[:-1]), inputs.history))
+
+
+def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:
+    """Users of equal widths as one tree: every array gets a first axis [n_users]."""
+    history = HistoryTable(*(np.stack(arrays) for arrays in zip(*(user.history for user in users), strict=True)))
+    rest = [np.stack(arrays) for arrays in zip(*(user[:-1] for user in users), strict=True)]
+    return PersonalInputs._make((*rest, history))
+
+
+def check_inputs(inputs: PersonalInputs, *, n_words: int, n_own: int) -> None:
+    """Refuse what no model can read, without repeating any of it."""
+    every = (inputs.query_words, inputs.document_words, inputs.history.query_words, inputs.history.clicked_words)
+    if any(words.size and (words.min() < 0 or words.max() >= n_words) for words in every):
+        raise ValueError(f"a word number is outside the vocabulary: it must be from 0 to {n_words - 1}.")
+    if inputs.query_rows.size and (inputs.query_rows.min() < NO_ROW or inputs.query_rows.max() >= n_own):
+        raise ValueError(f"a personal row is outside the user's table: it must be from -1 to {n_own - 1}.")
+    n_history = len(inputs.history.sessions)
+    if not ((inputs.n_long >= 0) & (inputs.n_long <= inputs.n_before) & (inputs.n_before <= n_history)).all():
+        raise ValueError(f"history counts must satisfy 0 <= n_long <= n_before <= {n_history}.")
+    known = inputs.history.sessions[inputs.history.sessions != NO_SESSION]
+    if (np.diff(known) < 0).any():
+        raise ValueError("the history is out of time order: session numbers must never decrease.")
+    if not np.isfinite(inputs.features).all():
+        raise ValueError("a feature is not a finite number.")
+    if (inputs.is_clicked & ~inputs.is_document).any():
+        raise ValueError("a click is on padding: clicks must be on candidates.")
+
+
+def _widen(array: Array, shape: tuple[int, ...], *, fill: int = 0) -> Array:
+    if any(have > want for have, want in zip(array.shape, shape, strict=True)):
+        raise ValueError(
+            f"an array of shape {array.shape} does not fit into {shape}: widen the widths or cut the data."
+        )
+    wide = np.full(shape, fill, dtype=array.dtype)
+    wide[tuple(slice(n) for n in array.shape)] = array
+    return wide

@@ -1,0 +1,47 @@
+"""Lists of candidates: shortened without losing clicks, filled up with what BM25 finds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushrank.personal.bm25 import Bm25Index, Candidates, find_candidates, score_pairs
+from hushrank.types import Array
+
+
+def keep_top(starts: Array, is_clicked: Array, sizes: Array) -> Array:
+    """[m] True for the first `sizes` [n] documents of each list, the last ones giving way to clicked ones below.
+
+    All clicked documents stay, even where there are more of them than the size.
+    """
+    lengths = np.diff(starts)
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((np.arange(len(owners)), ~is_clicked, owners))  # clicked first, then by rank
+    is_kept = np.zeros(len(owners), dtype=bool)
+    is_kept[order] = np.arange(len(owners)) - starts[owners] < sizes[owners]
+    return is_kept | is_clicked
+
+
+def complete_lists(index: Bm25Index, queries: Array, given: Candidates, sizes: Array) -> tuple[Candidates, Array]:
+    """Given documents of each query [n, 20] with the best that BM25 finds beside them, all ordered by BM25.
+
+    Returns the lists, and [m] whether a document was given. `sizes` [n] is the length of a list; 0, or a number of
+    given ones above it: these alone. The scores of `given` are not used.
+    """
+    found = find_candidates(index, queries, sizes)
+    owners = np.concatenate([_owners(given.starts), _owners(found.starts)])
+    documents = np.concatenate([given.documents, found.documents])
+    is_given = np.arange(len(owners)) < len(given.documents)
+    keys = owners * max(index.n_documents, 1) + documents
+    _, firsts = np.unique(keys, return_index=True)  # Why: the first of two equal ones is the given one
+    owners, documents, is_given = owners[firsts], documents[firsts], is_given[firsts]
+    scores, _ = score_pairs(index, queries[owners], documents)
+    order = np.lexsort((documents, -scores, owners))
+    owners, documents, scores, is_given = owners[order], documents[order], scores[order], is_given[order]
+    starts = np.searchsorted(owners, np.arange(len(queries) + 1)).astype(np.int64)
+    kept = keep_top(starts, is_given, sizes)
+    starts = np.searchsorted(owners[kept], np.arange(len(queries) + 1)).astype(np.int64)
+    return Candidates(starts, documents[kept].astype(np.int32), scores[kept]), is_given[kept]
+
+
+def _owners(starts: Array) -> Array:
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))

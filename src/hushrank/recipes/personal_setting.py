@@ -1,0 +1,171 @@
+"""From a recipe of personalised search to what the simulator needs: users found, vectors trained, a model made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
+from hushrank.engine.personal_people import People
+from hushrank.engine.personal_schedule import WEEK
+from hushrank.engine.personal_setting import PersonalSetting
+from hushrank.federation.exchange import UpdateExchange
+from hushrank.personal.bm25 import make_index
+from hushrank.personal.features import N_FEATURES, FeatureSource
+from hushrank.personal.keys import PersonalSettings, settings_of
+from hushrank.personal.log import Collection, SearchPopulation
+from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
+from hushrank.personal.population import is_population, population_named
+from hushrank.personal.spool import SpooledPopulation
+from hushrank.personal.topics import make_topics
+from hushrank.personal.training import LocalTraining
+from hushrank.personal.vectors import train_vectors
+from hushrank.privacy.agreed import DELTA
+from hushrank.privacy.named import make_protection
+from hushrank.privacy.placement import Adjacency, Scheme
+from hushrank.privacy.protection import Exposure
+from hushrank.recipes.checks import rule_of
+from hushrank.recipes.recipe import NAMED, Recipe, check_recipe
+from hushrank.recipes.resolve import attack_of
+
+_EVALUATIONS = 20  # looks of a run, unless eval_every says otherwise
+_LOOKED_AT = 50  # users by whose logs the end of the data is found
+
+
+def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: None) -> tuple[Recipe, PersonalSetting]:
+    """The recipe with as many clients as there are users, and the setting."""
+    check_recipe(recipe)
+    settings = settings_of(recipe)
+    population = find_population(recipe.data)
+    recipe = with_users(recipe, population)
+    check_recipe(recipe)
+    check_stages(settings, population)
+    tell(f"{population.description}: word vectors and topics of {population.collection.n_documents:,} documents")
+    collection = population.collection
+    topics = make_topics(collection, train_vectors(collection))
+    people = People(
+        population, FeatureSource(collection, make_index(collection), topics), find_end(settings, population)
+    )
+    sharing = sharing_of(settings, collection)
+    model = model_of(settings)
+    n_sent = 0 if model is None else count_sent(model, collection, sharing)
+    setting = PersonalSetting(
+        people,
+        settings,
+        model,
+        train_vectors(collection, n_dimensions=settings.word_dim) if model is not None else np.zeros((0, 0)),
+        sharing,
+        training_of(settings),
+        cohort=recipe.n_clients if recipe.cohort is None else recipe.cohort,
+        rounds=recipe.rounds,
+        eval_every=recipe.eval_every or -(-recipe.rounds // _EVALUATIONS),
+        repeats=recipe.repeats,
+        seed=recipe.seed,
+        dropout=recipe.dropout,
+        exchange=UpdateExchange(make_protection({**asdict(recipe)}, exposure_of_clients(recipe, n_params=n_sent))),
+        rule=rule_of(recipe) if not settings.is_central else None,
+        attack=attack_of(recipe) if not settings.is_central else None,
+        n_malicious=recipe.n_malicious,
+        server_step=server_step_of(recipe),
+    )
+    return recipe, setting
+
+
+def find_population(name: str) -> SearchPopulation:
+    """Generated users, or a log that was read into a directory."""
+    if not is_population(name) and Path(name).is_dir():
+        return SpooledPopulation(Path(name))
+    return population_named(name)
+
+
+def with_users(recipe: Recipe, population: SearchPopulation) -> Recipe:
+    """The data say who there is."""
+    if recipe.n_clients not in (NAMED[recipe.recipe].n_clients, population.n_users):
+        raise ValueError(
+            f"n_clients is {recipe.n_clients}, but {recipe.data} has {population.n_users} users: leave n_clients out. "
+            "Of generated users, name their number in the data, as in --data aol-like:n_users=100."
+        )
+    return replace(recipe, n_clients=population.n_users)
+
+
+def check_stages(settings: PersonalSettings, population: SearchPopulation) -> None:
+    """Refuse weeks that the data do not have."""
+    if not settings.is_staged:
+        return
+    times = [population.log_of(user).times[-1:] for user in range(min(population.n_users, _LOOKED_AT))]
+    end = max((int(time[0]) for time in times if len(time)), default=0)
+    n_weeks = -(-(end - population.periods.train) // WEEK)
+    if settings.stages > n_weeks:
+        raise ValueError(
+            f"stages is {settings.stages} weeks, but the data have {n_weeks} from the beginning of training on: take "
+            f"at most {n_weeks}."
+        )
+
+
+def find_end(settings: PersonalSettings, population: SearchPopulation) -> float:
+    """When the last training data come."""
+    periods = population.periods
+    return periods.train + settings.n_trainings * WEEK if settings.is_staged else periods.validation
+
+
+def model_of(settings: PersonalSettings) -> PersonalModel | None:
+    """The model, its other sizes in proportion to its word vectors' as in the paper; None: the original order."""
+    if not settings.is_trained:
+        return None
+    from hushrank.personal.models.named_fast import named_model  # Why here: needs JAX
+
+    dim = settings.word_dim
+    head = max(dim // 2, 1)
+    sizes = {
+        "peps": {"head_size": head, "encoded": dim},
+        "hrnn": {"hidden": dim},
+        "htps": {"head_size": head, "inner": max(256 * dim // 100, 1)},
+    }
+    return named_model(settings.model, n_features=N_FEATURES, dim=dim, **sizes.get(settings.model, {}))
+
+
+def sharing_of(settings: PersonalSettings, collection: Collection) -> WordSharing:
+    is_frequent = settings.word_vectors == "frequent"
+    return WordSharing(settings.word_vectors, find_frequent(collection.document_frequency) if is_frequent else ())
+
+
+def count_sent(model: PersonalModel, collection: Collection, sharing: WordSharing) -> int:
+    """Numbers in one update."""
+    n_rows = {"frozen": 0, "frequent": len(sharing.frequent), "all": collection.n_words}[sharing.words]
+    return sum(part.size for part in model.parameters if not part.is_personal) + n_rows * model.dim
+
+
+def training_of(settings: PersonalSettings) -> LocalTraining:
+    chunk = next(n for n in (4, 2, 1) if settings.local_batch % n == 0)
+    return LocalTraining(settings.epochs, settings.local_batch, settings.local_rate, chunk=chunk)
+
+
+def server_step_of(recipe: Recipe) -> ServerStep:
+    rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
+    n_steps = -(-recipe.n_clients // (recipe.cohort or recipe.n_clients)) * count_answers(recipe)
+    return ServerStep(recipe.server_optimiser, rate, n_steps if recipe.server_fade else None)
+
+
+def count_answers(recipe: Recipe) -> int:
+    """How often a client sends something: once in every round of every training."""
+    return recipe.rounds * settings_of(recipe).n_trainings
+
+
+def exposure_of_clients(recipe: Recipe, *, n_params: int) -> Exposure:
+    """How often a client is seen, among how many.
+
+    Clients are divided anew among the steps of each round, and each is in exactly one: as many noisy sums hold
+    something of it as there are rounds, and each counts in full. Who is asked when is not hidden, so that nothing is
+    gained by drawing. One client more would change everybody's places, as where clients take turns.
+    """
+    return Exposure(
+        n_params=n_params,
+        cohort=recipe.cohort or recipe.n_clients,
+        rounds=count_answers(recipe),
+        delta=DELTA if recipe.delta is None else recipe.delta,
+        scheme=Scheme.rotation,
+        adjacency=recipe.adjacency or Adjacency.zero_out,
+    )

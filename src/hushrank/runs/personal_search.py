@@ -1,0 +1,231 @@
+"""Personalised search, federated or central, as an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hushrank.clicks.keys import LOGGED
+from hushrank.engine.checkpoint import LOOK, Progress
+from hushrank.engine.device import choose_platform, describe_platform, import_jax
+from hushrank.engine.personal_people import MOST_SCANNED
+from hushrank.engine.personal_schedule import plan_online, train_span
+from hushrank.engine.personal_setting import FOLD, PersonalSetting
+from hushrank.engine.simulate import CellResult, Options, drive_tasks
+from hushrank.engine.task import Task
+from hushrank.federation.seen import SEARCHES
+from hushrank.files import Json
+from hushrank.privacy.disclosure import Disclosure
+from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
+from hushrank.recipes.recipe import Recipe
+from hushrank.runs.experiment import RunPlacement
+from hushrank.types import Array, Notice
+
+PRIMARY = "offline/MAP"
+_USERS = "users/"  # prefix of what an examination finds for each user
+_SINGLE = "A message holds the change of the shared parameters, and how many pairs of documents it was learnt from."
+
+
+@dataclass(frozen=True)
+class PersonalExperiment:
+    """An `Experiment`."""
+
+    recipe: Recipe
+    setting: PersonalSetting
+
+    @property
+    def identity(self) -> str:
+        population = self.setting.people.population
+        said = f"{population.name}, {population.n_users} users, {population.periods}"
+        titles = np.ascontiguousarray(population.collection.titles).tobytes()
+        return hashlib.sha256(said.encode() + titles).hexdigest()[:16]
+
+    def check(self, options: Options) -> RunPlacement:
+        if options.engine not in ("auto", "xla"):
+            raise ValueError(f"engine is {options.engine!r}, but recipe fedps has models that only xla trains.")
+        if (options.devices or 1) != 1:
+            raise ValueError(f"devices is {options.devices}, but recipe fedps runs on one: leave --devices out.")
+        if self.setting.model is None:
+            return RunPlacement("cpu", "none", "nothing is trained")
+        import_jax()
+        return RunPlacement(choose_platform(options.device), "xla", "models of personalised search are JAX programs")
+
+    def estimate(self, placed: RunPlacement) -> Notice | None:
+        del placed
+        return None
+
+    def foresee(self) -> list[Notice]:
+        return []
+
+    def review(self, results: list[CellResult]) -> list[Notice]:
+        found = [result.shown.get("evidence/answers") for result in results]
+        n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
+        if not n_lost:
+            return []
+        sentence = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
+        return [Notice("lost-steps", sentence, "Lower stragglers or dropout, or ask more clients (cohort).")]
+
+    def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
+        placed = self.check(options)
+        tasks = [make_task(self.setting, repeat, placed.platform) for repeat in range(self.setting.repeats)]
+        identity = f"{options.identity}-{placed.engine}-{placed.platform}"
+        workers = options.workers or os.cpu_count() or 1
+        done = drive_tasks(tasks, replace(options, identity=identity), workers=workers)
+        each = zip(tasks, done, strict=True)
+        results = [read_result(self.setting, task, progress, repeat) for repeat, (task, progress) in enumerate(each)]
+        return results, describe_platform(placed.platform)
+
+    def measure(self, result: CellResult) -> dict[str, float]:
+        found = {name: float(values[-1]) for name, values in result.looks.items() if name != LOOK}
+        return {name: value for name, value in found.items() if np.isfinite(value)}
+
+    def describe(self) -> Json:
+        learning, setting = who_learns_from_logs(self.recipe, self.setting), self.setting
+        population = setting.people.population
+        return {
+            "primary": PRIMARY,
+            "data": {
+                "name": population.name,
+                "fingerprint": self.identity,
+                "n_users": population.n_users,
+                "n_documents": population.collection.n_documents,
+                "n_words": population.collection.n_words,
+            },
+            "MAP": "mean over searches with a click, of all users; clicked documents are relevant; equal scores keep "
+            "the engine's order",
+            "bytes_per_client_round": 0 if setting.settings.is_central else 4 * count_params(setting),
+            "clients_per_round": 1 if setting.settings.is_central else setting.n_clients,
+            "messages_per_training": count_messages(setting),
+            "searches_per_client_round": [count_searches(setting)],
+            "privacy": learning.promise,
+            "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
+            "guarantee": explain_guarantee(self.recipe, self.setting),
+        }
+
+
+def prepare_personal(recipe: Recipe, tell: Callable[[str], None], start: Path | None) -> PersonalExperiment:
+    if start is not None:
+        raise ValueError("--from begins with an exported ranker, which recipe fedps has none of: leave it out.")
+    return PersonalExperiment(*resolve_personal(recipe, tell))
+
+
+def make_task(setting: PersonalSetting, repeat: int, platform: str) -> Task:
+    """The training of one repeat."""
+    from hushrank.engine.personal_examine import Examination
+
+    has_lists = setting.people.population.log_of(0).dwell is not None
+    examination = Examination(setting.people, has_lists)
+    if setting.model is None:
+        from hushrank.engine.personal_original import OriginalOrder
+
+        return OriginalOrder(setting, examination)
+    from hushrank.engine.personal_model import ModelArrays
+
+    arrays = ModelArrays(setting, setting.key_of(repeat))
+    if setting.settings.is_central:
+        from hushrank.engine.personal_central import CentralSearch
+
+        return CentralSearch(setting, arrays, examination, platform)
+    from hushrank.engine.personal_task import make_flat
+
+    return make_flat(setting, arrays, examination, platform)
+
+
+def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat: int) -> CellResult:
+    """In units of rounds, or of whole trainings where these follow one another."""
+    n_units = setting.settings.n_trainings if setting.settings.is_staged else max(setting.rounds, 1)
+    n_units = n_units if setting.model is not None else setting.settings.n_trainings
+    each = task.rounds // n_units
+    looks = {name: values for name, values in progress.looks.items() if not name.startswith(_USERS)}
+    users = {
+        name.removeprefix(_USERS): values[-1] for name, values in progress.looks.items() if name.startswith(_USERS)
+    }
+    return CellResult(
+        LOGGED,
+        FOLD,
+        repeat,
+        params=progress.state["params"],
+        shown={name: join_steps(name, values, each) for name, values in progress.shown.items()},
+        looks={**looks, LOOK: looks[LOOK] // each},
+        users=users,
+    )
+
+
+def join_steps(name: str, values: Array, each: int) -> Array:
+    """[n_rounds] of what each step showed: searches are added up, other numbers averaged."""
+    by_round = values.reshape(-1, each)
+    if name == SEARCHES:
+        return np.asarray(np.nansum(by_round, axis=1).astype(np.int64))
+    is_known = np.isfinite(by_round)
+    total, count = np.where(is_known, by_round, 0).sum(axis=1), is_known.sum(axis=1)
+    return np.divide(total, count, out=np.full(len(by_round), np.nan), where=count > 0)
+
+
+def count_params(setting: PersonalSetting) -> int:
+    """Numbers of one message."""
+    from hushrank.recipes.personal_setting import count_sent
+
+    assert setting.model is not None
+    return count_sent(setting.model, setting.people.population.collection, setting.sharing)
+
+
+def count_messages(setting: PersonalSetting) -> int:
+    """That clients send in one training, those included that come too late."""
+    if setting.settings.is_central:
+        return 0
+    if setting.settings.updating != "online":
+        return setting.n_clients * setting.rounds * setting.settings.n_trainings
+    planned = plan_online(setting.people, cohort=setting.cohort, trainings=setting.settings.n_trainings)
+    return len(list(planned.list_visits()))
+
+
+def count_searches(setting: PersonalSetting) -> int:
+    """That a client learns from in a round: the mean over the first users, at the last training."""
+    settings, people = setting.settings, setting.people
+    span = train_span(people.population.periods, updating=settings.updating, training=settings.n_trainings)
+    n_users = min(setting.n_clients, MOST_SCANNED)
+    return round(sum(len(people.searches_in(user, span)) for user in range(n_users)) / n_users)
+
+
+def explain_guarantee(recipe: Recipe, setting: PersonalSetting) -> Json | None:
+    """What a whole training guarantees; None where nothing is done to a client's update."""
+    if setting.settings.is_central:
+        return None
+    return setting.exchange.protection.explain(exposure_of_clients(recipe, n_params=count_params(setting)))
+
+
+def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure:
+    """Who learns what from a training on logs."""
+    if setting.settings.is_central:
+        what = "trains on them" if setting.settings.is_trained else "orders what they search"
+        return Disclosure(
+            f"No protection: one place has every user's queries, lists and clicks and {what} (the baseline).",
+            (
+                (
+                    "the operator",
+                    "Every query, every list and every click of everybody, and everybody's personal vectors.",
+                ),
+            ),
+        )
+    said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
+    own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
+    words = {
+        "frozen": "Global word vectors are never sent, so that no update names a word.",
+        "frequent": "An update holds the vectors of all frequent words, whoever uses them; without noise, rows that "
+        "did not change say which of these words a client's lists did not have.",
+        "all": "An update holds all word vectors; without noise, rows that changed say which words a client's lists "
+        "have.",
+    }[setting.sharing.words]
+    times = f"Each client sends {count_answers(recipe)} messages in all, one in every round."
+    sent = _SINGLE if setting.settings.updating == "online" else f"{_SINGLE} {times}"
+    run = (
+        "A simulation: whoever ran it had every log. The lines above say who would learn what if every client were a "
+        "device of its own."
+    )
+    lines = (("a client", own), *said.lines, ("in a message", f"{sent} {words}"), ("this run", run))
+    return Disclosure(said.promise, lines)
