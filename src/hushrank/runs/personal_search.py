@@ -15,7 +15,7 @@ from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_people import MOST_SCANNED
 from hushrank.engine.personal_schedule import plan_online, train_span
-from hushrank.engine.personal_setting import FOLD, PersonalSetting
+from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
 from hushrank.federation.seen import SEARCHES
@@ -75,7 +75,9 @@ class PersonalExperiment:
         tasks = [make_task(self.setting, repeat, placed.platform) for repeat in range(self.setting.repeats)]
         identity = f"{options.identity}-{placed.engine}-{placed.platform}"
         workers = options.workers or os.cpu_count() or 1
-        done = drive_tasks(tasks, replace(options, identity=identity), workers=workers)
+        # Why: personal vectors and the memory of their optimiser tell a user's words; a result does not need them
+        options = replace(options, identity=identity, lasting=(PARAMS, STEPS))
+        done = drive_tasks(tasks, options, workers=workers)
         each = zip(tasks, done, strict=True)
         results = [read_result(self.setting, task, progress, repeat) for repeat, (task, progress) in enumerate(each)]
         return results, describe_platform(placed.platform)
@@ -149,7 +151,7 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
         LOGGED,
         FOLD,
         repeat,
-        params=progress.state["params"],
+        params=progress.state[PARAMS],
         shown={name: join_steps(name, values, each) for name, values in progress.shown.items()},
         looks={**looks, LOOK: looks[LOOK] // each},
         users=users,
