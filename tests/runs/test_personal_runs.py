@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,13 @@ from hushrank.personal.spool import ListSizes, PopulationWriter
 from hushrank.recipes.personal_setting import resolve_personal
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.differences import describe_differences
-from hushrank.reports.summary import from_directory
+from hushrank.reports.summary import RunSummary, from_directory
 from hushrank.reports.terminal import result_text
 from hushrank.runs.run import RunOptions, run_recipe
 from hushrank.types import Array
 
 QUERY = (3, 11, 5, 7, 2, 9, 4, 8, 6, 10)  # the words of one search of user 0, in no other log
+GENERATED = "personal-like:n_users=6,n_documents=1200,seed=1"
 SMALL = {"rounds": 2, "word_dim": 4, "local_batch": 4, "seed": 3}
 SECRETS: tuple[Secret, ...] = (row_secret("a query", QUERY),)
 
@@ -43,14 +45,20 @@ def plant_log(users: TinyUsers) -> SearchLog:
     return make_log(searches, log.sessions)
 
 
-@pytest.fixture(scope="module")
-def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    users, place = TinyUsers(), tmp_path_factory.mktemp("log") / "users"
+def write_population(place: Path, first: SearchLog) -> None:
+    """Five users, of whom `first` is the first one's log."""
+    users = TinyUsers()
     with PopulationWriter(place) as writer:
-        writer.add(plant_log(users))
+        writer.add(first)
         for user in range(1, users.n_users):
             writer.add(users.log_of(user))
         writer.finish(users.collection, users.periods, ListSizes(0, 0), {"name": "tiny", "description": "five users"})
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("log") / "users"
+    write_population(place, plant_log(TinyUsers()))
     return place
 
 
@@ -69,16 +77,21 @@ class KilledError(Exception):
     pass
 
 
-@pytest.fixture(scope="module")
-def killed(population: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def interrupt_run(population: Path, out: Path) -> Path:
+    """A run that was killed when half of it was done."""
+
     def fail(news: News) -> None:
         if news.share >= 0.5:
             raise KilledError
 
-    out = tmp_path_factory.mktemp("runs") / "killed"
     with pytest.raises(KilledError):
         run_recipe(tiny_recipe(population), RunOptions(out=out, checkpoint_seconds=0.0, report=fail))
     return out
+
+
+@pytest.fixture(scope="module")
+def killed(population: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return interrupt_run(population, tmp_path_factory.mktemp("runs") / "killed")
 
 
 def test_the_result_is_the_contract(finished: Path) -> None:
@@ -92,23 +105,46 @@ def test_the_result_is_the_contract(finished: Path) -> None:
     assert {row["round"] for row in curve if row["name"] == "offline/MAP"} == {0, 1, 2}
 
 
+def run_original(data: str, out: Path) -> RunSummary:
+    run_recipe(change_recipe(NAMED["fedps"], {"data": data, "model": "original"}), RunOptions(out=out))
+    return from_directory(out)
+
+
 def test_tables_and_pages_show_map(finished: Path, population: Path, tmp_path: Path) -> None:
-    original = tmp_path / "original"
-    run_recipe(
-        change_recipe(
-            tiny_recipe(population, rounds=3, cohort=10, word_dim=32),
-            {"model": "original", "local_batch": "none", "rounds": 3},
-        ),
-        RunOptions(out=original),
-    )
-    runs = [from_directory(original), from_directory(finished)]
+    runs = [run_original(str(population), tmp_path / "original"), from_directory(finished)]
     assert "offline MAP" in result_text(runs) and "nDCG" not in result_text(runs)
     page = (finished / "report.html").read_text()
     assert "test MAP" in page and "nDCG@10" not in page
-    (test,) = describe_differences(runs, ["original", "peps"]) or []
-    assert test["measure"] == "offline/MAP" and "p" in test  # five users make five pairs
-    users = load_file(finished / "users.safetensors")["log/1/0/offline/MAP"]
-    assert users.shape == (5,) and np.isclose(runs[1].metrics["log"]["offline/MAP"].mean, users.mean())
+
+
+def test_of_real_users_no_single_number_is_written(finished: Path, killed: Path) -> None:
+    assert not (finished / "users.safetensors").exists()
+    for place in (finished, killed):
+        kept = load_file(place / "checkpoints" / "batch-000.safetensors")
+        assert "looks:offline/MAP" in kept and not [name for name in kept if "users/" in name]
+    told = json.loads((finished / "result.json").read_text())["who_learns_what"]
+    assert "no number of a single user" in next(line["learns"] for line in told if line["who"] == "this run")
+
+
+def test_of_generated_users_every_one_is_compared(tmp_path: Path) -> None:
+    knrm = {"model": "knrm", "topology": "central", "rounds": 1, "word_dim": 4}
+    run_recipe(change_recipe(NAMED["fedps"], {"data": GENERATED, **knrm}), RunOptions(out=tmp_path / "knrm"))
+    runs = [run_original(GENERATED, tmp_path / "original"), from_directory(tmp_path / "knrm")]
+    users = load_file(tmp_path / "knrm" / "users.safetensors")["log/1/0/offline/MAP"]
+    assert users.shape == (6,) and np.isfinite(users).sum() > 2
+    (test,) = describe_differences(runs, ["original", "knrm"]) or []
+    assert test["measure"] == "offline/MAP" and "p" in test
+
+
+def test_a_run_is_not_continued_on_another_log(tmp_path: Path) -> None:
+    """The same name, number of users, titles and sizes; clicks of one user are others."""
+    place, log = tmp_path / "users", TinyUsers().log_of(0)
+    write_population(place, log)
+    out = interrupt_run(place, tmp_path / "killed")
+    shutil.rmtree(place)
+    write_population(place, replace(log, is_clicked=log.is_clicked[::-1]))
+    with pytest.raises(ValueError, match="belongs to another recipe, data"):
+        run_recipe(tiny_recipe(place), RunOptions(out=out, resume=True))
 
 
 @pytest.mark.parametrize("begun", ["killed", "finished"])
@@ -117,7 +153,7 @@ def test_a_run_resumes_to_the_same_bits(
 ) -> None:
     out = shutil.copytree(request.getfixturevalue(begun), tmp_path / begun)
     run_recipe(tiny_recipe(population), RunOptions(out=out, resume=True))
-    for name in ("rankers.safetensors", "metrics.jsonl", "users.safetensors"):
+    for name in ("rankers.safetensors", "metrics.jsonl"):
         assert (out / name).read_bytes() == (finished / name).read_bytes(), name
 
 

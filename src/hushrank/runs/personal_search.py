@@ -41,7 +41,7 @@ class PersonalExperiment:
     @property
     def identity(self) -> str:
         population = self.setting.people.population
-        said = f"{population.name}, {population.n_users} users, {population.periods}"
+        said = f"{population.identity}, {population.n_users} users, {population.periods}"
         titles = np.ascontiguousarray(population.collection.titles).tobytes()
         return hashlib.sha256(said.encode() + titles).hexdigest()[:16]
 
@@ -201,6 +201,13 @@ def explain_guarantee(recipe: Recipe, setting: PersonalSetting) -> Json | None:
     return setting.exchange.protection.explain(exposure_of_clients(recipe, n_params=count_params(setting)))
 
 
+def describe_files(setting: PersonalSetting) -> str:
+    """What the run's own files hold of single users."""
+    if setting.people.population.is_generated:
+        return "Its files hold every generated user's measures, so that runs can be compared user by user."
+    return "Its files hold means over all users and no number of a single user."
+
+
 def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure:
     """Who learns what from a training on logs."""
     if setting.settings.is_central:
@@ -212,6 +219,7 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
                     "the operator",
                     "Every query, every list and every click of everybody, and everybody's personal vectors.",
                 ),
+                ("this run", describe_files(setting)),
             ),
         )
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
@@ -227,7 +235,7 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
     sent = _SINGLE if setting.settings.updating == "online" else f"{_SINGLE} {times}"
     run = (
         "A simulation: whoever ran it had every log. The lines above say who would learn what if every client were a "
-        "device of its own."
+        f"device of its own. {describe_files(setting)}"
     )
     lines = (("a client", own), *said.lines, ("in a message", f"{sent} {words}"), ("this run", run))
     return Disclosure(said.promise, lines)
