@@ -10,7 +10,7 @@ import pytest
 from tiny_users import DIM, N_WORDS, TinyUsers, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
-from hushrank.attacks.named import find_attack
+from hushrank.attacks.named import FunctionAttack, find_attack
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     RoundSchedule,
@@ -187,6 +187,34 @@ def test_a_user_with_one_search_takes_part_and_changes_nothing() -> None:
     messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
     assert messages[0].weight == 0 and not messages[0].delta.any() and messages[1].weight > 0
     assert np.isnan(task.examine(state)["users/offline/MAP"][0])
+
+
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_a_step_in_which_one_client_alone_has_learnt_is_lost(rule: str) -> None:
+    task = tiny_task(tiny_personal(TinyUsers(n_users=2, newcomer=True), rounds=1, rule=find_rule(rule)))
+    state = task.start()
+    messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    assert [message.weight > 0 for message in messages] == [False, True]
+    after, shown = task.advance(state, 1, 1)
+    assert np.array_equal(after["params"], state["params"]) and shown["evidence/alone"].tolist() == [1]
+    both = tiny_task(tiny_personal(TinyUsers(n_users=2), rounds=1, rule=find_rule(rule)))
+    moved, told = both.advance(both.start(), 1, 1)
+    assert not np.array_equal(moved["params"], state["params"]) and "evidence/alone" not in told
+
+
+def test_a_rule_that_trusts_one_client_alone_loses_the_step() -> None:
+    task = tiny_task(tiny_personal(cohort=5, rounds=1, rule=find_rule("krum")))
+    after, shown = task.advance(task.start(), 1, 1)
+    assert np.array_equal(after["params"], task.start()["params"]) and shown["evidence/alone"].tolist() == [1]
+
+
+def test_one_usable_message_among_broken_ones_makes_no_step() -> None:
+    setting = tiny_personal(cohort=5, rounds=1)
+    broken = replace(setting, attack=FunctionAttack(lambda view, *, key: np.full_like(view.own, np.nan)), n_malicious=4)
+    task = tiny_task(broken)
+    after, shown = task.advance(task.start(), 1, 1)
+    assert shown["evidence/refused"].tolist() == [4]
+    assert np.array_equal(after["params"], task.start()["params"]) and shown["evidence/alone"].tolist() == [1]
 
 
 def test_retraining_begins_anew_and_continuing_does_not() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
+from hushrank.engine.personal_combine import ALONE
 from hushrank.engine.personal_people import MOST_SCANNED
 from hushrank.engine.personal_schedule import plan_online, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
@@ -65,10 +66,17 @@ class PersonalExperiment:
     def review(self, results: list[CellResult]) -> list[Notice]:
         found = [result.shown.get("evidence/answers") for result in results]
         n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
-        if not n_lost:
-            return []
-        sentence = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
-        return [Notice("lost-steps", sentence, "Lower stragglers or dropout, or ask more clients (cohort).")]
+        n_alone = sum(int(np.sum(result.shown.get(ALONE, 0))) for result in results)
+        late = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
+        alone = (
+            f"{n_alone} steps were lost: fewer than two clients' updates counted, and one alone would show what "
+            "its client has learnt."
+        )
+        said = (
+            (n_lost, Notice("lost-steps", late, "Lower stragglers or dropout, or ask more clients (cohort).")),
+            (n_alone, Notice("lone-steps", alone, "Ask more clients in a step (cohort).")),
+        )
+        return [notice for n, notice in said if n]
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         placed = self.check(options)
@@ -159,9 +167,9 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
 
 
 def join_steps(name: str, values: Array, each: int) -> Array:
-    """[n_rounds] of what each step showed: searches are added up, other numbers averaged."""
+    """[n_rounds] of what each step showed: searches and lost steps are added up, other numbers averaged."""
     by_round = values.reshape(-1, each)
-    if name == SEARCHES:
+    if name in (SEARCHES, ALONE):
         return np.asarray(np.nansum(by_round, axis=1).astype(np.int64))
     is_known = np.isfinite(by_round)
     total, count = np.where(is_known, by_round, 0).sum(axis=1), is_known.sum(axis=1)
