@@ -21,11 +21,13 @@ from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.differences import describe_differences
 from hushrank.reports.summary import RunSummary, from_directory
 from hushrank.reports.terminal import result_text
+from hushrank.runs.personal_search import prepare_personal
 from hushrank.runs.run import RunOptions, run_recipe
 from hushrank.types import Array
 
 QUERY = (3, 11, 5, 7, 2, 9, 4, 8, 6, 10)  # the words of one search of user 0, in no other log
 GENERATED = "personal-like:n_users=6,n_documents=1200,seed=1"
+SOUND = {"privacy": "sound", "epsilon": 2.0}
 SMALL = {"rounds": 2, "word_dim": 4, "local_batch": 4, "seed": 3}
 SECRETS: tuple[Secret, ...] = (row_secret("a query", QUERY),)
 
@@ -155,6 +157,32 @@ def test_a_run_resumes_to_the_same_bits(
     run_recipe(tiny_recipe(population), RunOptions(out=out, resume=True))
     for name in ("rankers.safetensors", "metrics.jsonl"):
         assert (out / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "not_said"),
+    [
+        ({}, "No noise hides that", "no update names a word"),
+        ({}, "how many pairs of documents", "Those that changed are words"),
+        (SOUND, "The server reads that before it adds the noise", "how many pairs of documents"),
+        ({"word_vectors": "all"}, "Those that changed are words of the client's own searches", "still tells much"),
+    ],
+)
+def test_a_message_is_said_to_tell_what_it_tells(
+    changes: dict[str, object], said: str, not_said: str, population: Path
+) -> None:
+    experiment = prepare_personal(tiny_recipe(population, **changes), lambda _: None, None)
+    told = next(line["learns"] for line in experiment.describe()["who_learns_what"] if line["who"] == "in a message")
+    assert said in told and not_said not in told
+
+
+def test_whoever_shares_word_vectors_without_noise_is_told(population: Path) -> None:
+    def names(**changes: object) -> list[str]:
+        experiment = prepare_personal(tiny_recipe(population, **changes), lambda _: None, None)
+        return [notice.name for notice in experiment.foresee()]
+
+    assert names(word_vectors="frequent") == names(word_vectors="all") == ["words-read"]
+    assert names() == names(word_vectors="all", **SOUND) == []
 
 
 def test_no_query_is_in_a_file_of_a_run(finished: Path, killed: Path, population: Path) -> None:

@@ -29,7 +29,15 @@ from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
 _USERS = "users/"  # prefix of what an examination finds for each user
-_SINGLE = "A message holds the change of the shared parameters, and how many pairs of documents it was learnt from."
+# {word_vectors: what of a client's words stands in its update}
+_WORDS = {
+    "frozen": "Global word vectors are never sent, but an update still tells much about the words that a client "
+    "searched for: the vector of such a word fits the change better than that of another.",
+    "frequent": "An update holds the vectors of all frequent words. Those that changed are words of the client's own "
+    "searches, and every frequent word of its queries is among them.",
+    "all": "An update holds all word vectors. Those that changed are words of the client's own searches, and every "
+    "word of its queries is among them.",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,16 @@ class PersonalExperiment:
         return None
 
     def foresee(self) -> list[Notice]:
-        return []
+        setting = self.setting
+        if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
+            return []
+        sentence = (
+            f"word_vectors={setting.sharing.words} without noise: the server reads from every update which words its "
+            "client searched for."
+        )
+        return [
+            Notice("words-read", sentence, "Use privacy=sound, or leave word_vectors out: then words are not named.")
+        ]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         found = [result.shown.get("evidence/answers") for result in results]
@@ -216,6 +233,20 @@ def describe_files(setting: PersonalSetting) -> str:
     return "Its files hold means over all users and no number of a single user."
 
 
+def describe_single(setting: PersonalSetting) -> str:
+    """What one message holds, what it tells of words, and from whom that is hidden."""
+    protection = setting.exchange.protection
+    pairs = "" if protection.counts_alike else ", and how many pairs of documents it was learnt from"
+    hidden = "No noise hides that, neither from the server nor, in the mean of a step, from everybody else."
+    if protection.has_noise and not protection.n_makers:
+        hidden = "The server reads that before it adds the noise; the noise hides it from everybody else."
+    elif protection.has_noise:
+        hidden = (
+            "A client's own share of the noise hides little of that from the server; the noise of the sum hides it."
+        )
+    return f"A message holds the change of the shared parameters{pairs}. {_WORDS[setting.sharing.words]} {hidden}"
+
+
 def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure:
     """Who learns what from a training on logs."""
     if setting.settings.is_central:
@@ -232,18 +263,11 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
         )
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
     own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
-    words = {
-        "frozen": "Global word vectors are never sent, so that no update names a word.",
-        "frequent": "An update holds the vectors of all frequent words, whoever uses them; without noise, rows that "
-        "did not change say which of these words a client's lists did not have.",
-        "all": "An update holds all word vectors; without noise, rows that changed say which words a client's lists "
-        "have.",
-    }[setting.sharing.words]
-    times = f"Each client sends {count_answers(recipe)} messages in all, one in every round."
-    sent = _SINGLE if setting.settings.updating == "online" else f"{_SINGLE} {times}"
+    times = f" Each client sends {count_answers(recipe)} messages in all, one in every round."
+    often = "" if setting.settings.updating == "online" else times
     run = (
         "A simulation: whoever ran it had every log. The lines above say who would learn what if every client were a "
         f"device of its own. {describe_files(setting)}"
     )
-    lines = (("a client", own), *said.lines, ("in a message", f"{sent} {words}"), ("this run", run))
+    lines = (("a client", own), *said.lines, ("in a message", f"{describe_single(setting)}{often}"), ("this run", run))
     return Disclosure(said.promise, lines)
