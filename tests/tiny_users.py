@@ -43,6 +43,11 @@ class TinyUsers:
     name: str = "tiny-users"
     description: str = "users made by hand"
     periods: Periods = PERIODS
+    is_generated: bool = True
+
+    @property
+    def identity(self) -> str:
+        return self.name
 
     @cached_property
     def collection(self) -> Collection:

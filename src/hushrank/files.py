@@ -13,14 +13,18 @@ from typing import Any, TypeAlias
 Json: TypeAlias = dict[str, Any]  # a JSON object: what json.loads gives, or what will be written
 JsonObject: TypeAlias = Mapping[str, Any]  # the same, only to be read
 _TEMPORARY = ".unfinished-"
+_USUAL, _OWNERS = 0o666, 0o600  # permissions, before the umask
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to: it takes the place of `path` when the block ends well, and vanishes otherwise."""
+def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
+    """A temporary path to write to: it takes the place of `path` when the block ends well, and vanishes otherwise.
+
+    is_private: only its owner may read it.
+    """
     temporary = path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}{path.suffix}")
     try:
-        temporary.touch(exist_ok=False)
+        temporary.touch(_OWNERS if is_private else _USUAL, exist_ok=False)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
@@ -33,8 +37,8 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    with replacing(path) as temporary:
+def write_bytes(path: Path, content: bytes, *, is_private: bool = False) -> None:
+    with replacing(path, is_private=is_private) as temporary:
         temporary.write_bytes(content)
 
 

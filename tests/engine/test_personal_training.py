@@ -10,7 +10,7 @@ import pytest
 from tiny_users import DIM, N_WORDS, TinyUsers, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
-from hushrank.attacks.named import find_attack
+from hushrank.attacks.named import FunctionAttack, find_attack
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     RoundSchedule,
@@ -22,11 +22,12 @@ from hushrank.engine.personal_schedule import (
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.personal.log import N_QUERY_WORDS, SearchLog
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.streams import seed_key
-from hushrank.types import NamedArrays
+from hushrank.types import Array, AttackView, NamedArrays
 
 
 def advance_all(task, state: NamedArrays | None = None, first: int = 1) -> NamedArrays:  # type: ignore[no-untyped-def]
@@ -131,15 +132,37 @@ def test_a_training_continues_from_its_checkpoint_to_the_same_bits(tmp_path: Pat
     assert_equal_states(whole, again.state)
 
 
-def test_case_2_sends_the_whole_frequent_vocabulary() -> None:
-    frequent = tuple(range(2, 8))
-    setting = tiny_personal(sharing=WordSharing("frequent", frequent))
-    frozen, task = tiny_task(tiny_personal()), tiny_task(setting)
-    n_more = len(task.start()["params"]) - len(frozen.start()["params"])
-    assert n_more == len(frequent) * DIM
-    step = task.schedule.step_at(1)
-    messages = list(task.visit_clients(task.start()["params"], PersonalStore(task.start()), step))
-    assert {len(message.delta) for message in messages} == {len(task.start()["params"])}  # whatever words a client uses
+class FewWords(TinyUsers):
+    """Users who search for two words each; all lists have the same four documents, with six of the ten words."""
+
+    def log_of(self, user: int) -> SearchLog:
+        log, query = super().log_of(user), np.zeros(N_QUERY_WORDS, np.int32)
+        query[:2] = self.collection.titles[user % 4][:2]
+        queries, documents = np.tile(query, (log.n_searches, 1)), np.tile(np.arange(4), log.n_searches)
+        return replace(log, queries=queries, documents=documents)
+
+
+def find_changed(task, params: Array, change: Array) -> set[int]:  # type: ignore[no-untyped-def]
+    """Frequent words whose rows differ."""
+    rows = task.arrays.sent(params + change)["words"] != task.arrays.sent(params)["words"]
+    return {task.setting.sharing.frequent[row] for row in np.flatnonzero(rows.any(axis=1))}
+
+
+@pytest.mark.parametrize("privacy", ["none", "sound"])
+def test_in_case_2_the_rows_that_changed_name_words_unless_there_is_noise(privacy: str) -> None:
+    exchange = UpdateExchange() if privacy == "none" else UpdateExchange(SoundGaussian(0.05, 2.0))
+    every = tuple(range(2, N_WORDS))
+    task = tiny_task(tiny_personal(FewWords(), sharing=WordSharing("frequent", every), rounds=1, exchange=exchange))
+    state, step = task.start(), task.schedule.step_at(1)
+    told = set[int]()
+    for client, message in zip(step.ids, task.visit_clients(state["params"], PersonalStore(state), step), strict=True):
+        log, titles = task.setting.people.record_of(int(client)).log, task.setting.people.population.collection.titles
+        asked, listed = set(log.queries[0][:2].tolist()), set(titles[log.documents[:4]].ravel().tolist())
+        named = find_changed(task, state["params"], message.delta)  # the server reads this under both
+        assert asked <= named <= (asked | listed) - {0} and named < set(every)
+        told |= named
+    seen = find_changed(task, state["params"], task.advance(state, 1, 1)[0]["params"] - state["params"])
+    assert seen == (told if privacy == "none" else set(every)) and told < set(every)  # and this is everybody's
 
 
 def test_only_visited_clients_have_rows_in_the_store() -> None:
@@ -189,6 +212,39 @@ def test_a_user_with_one_search_takes_part_and_changes_nothing() -> None:
     assert np.isnan(task.examine(state)["users/offline/MAP"][0])
 
 
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_a_step_in_which_one_client_alone_has_learnt_is_lost(rule: str) -> None:
+    task = tiny_task(tiny_personal(TinyUsers(n_users=2, newcomer=True), rounds=1, rule=find_rule(rule)))
+    state = task.start()
+    messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    assert [message.weight > 0 for message in messages] == [False, True]
+    after, shown = task.advance(state, 1, 1)
+    assert np.array_equal(after["params"], state["params"]) and shown["evidence/alone"].tolist() == [1]
+    both = tiny_task(tiny_personal(TinyUsers(n_users=2), rounds=1, rule=find_rule(rule)))
+    moved, told = both.advance(both.start(), 1, 1)
+    assert not np.array_equal(moved["params"], state["params"]) and "evidence/alone" not in told
+
+
+def test_a_rule_that_trusts_one_client_alone_loses_the_step() -> None:
+    task = tiny_task(tiny_personal(cohort=5, rounds=1, rule=find_rule("krum")))
+    after, shown = task.advance(task.start(), 1, 1)
+    assert np.array_equal(after["params"], task.start()["params"]) and shown["evidence/alone"].tolist() == [1]
+
+
+def send_nan(view: AttackView, *, key: Array) -> Array:
+    del key
+    return np.full((view.n_malicious, len(view.params)), np.nan)
+
+
+def test_one_usable_message_among_broken_ones_makes_no_step() -> None:
+    setting = tiny_personal(cohort=5, rounds=1)
+    broken = replace(setting, attack=FunctionAttack(send_nan), n_malicious=4)
+    task = tiny_task(broken)
+    after, shown = task.advance(task.start(), 1, 1)
+    assert shown["evidence/refused"].tolist() == [4]
+    assert np.array_equal(after["params"], task.start()["params"]) and shown["evidence/alone"].tolist() == [1]
+
+
 def test_retraining_begins_anew_and_continuing_does_not() -> None:
     again, on = (tiny_task(tiny_personal(updating=how, stages=3, rounds=1)) for how in ("retrain", "continue"))
     assert again.rounds == 2 * again.schedule.steps_each and again.eval_every == again.schedule.steps_each
@@ -233,4 +289,3 @@ def test_quality_is_a_mean_over_searches_and_kept_for_each_user() -> None:
     users = looks["users/offline/MAP"]
     assert users.shape == (5,) and np.isclose(users.mean(), looks["offline/MAP"])  # three test searches each
     assert looks["offline/MAP"] == looks["original/MAP"] and "offline/P-Improve" not in looks
-    assert N_WORDS == 12

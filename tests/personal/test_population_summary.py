@@ -17,6 +17,7 @@ class TwoUsers:
     """User 0 searches three times, user 1 never."""
 
     name, description, n_users = "two", "two users", 2
+    identity, is_generated = "two", True
     periods = Periods(train=10, validation=20, test=30)
     collection = make_collection(pad_words([[2]] * 4, 50), ("", "?", "w2"))
 

@@ -40,6 +40,7 @@ FEDPS = NAMED["fedps"]
         ({"sigma": 0.1}, "sigma is for recipe foltr-es"),
         ({"attack": "poisoned-clicks", "n_malicious": 3}, "a click log says who clicked what"),
         ({"aggregation": "bulyan", "assumed_malicious": 3}, "is not defined for 10 clients"),
+        ({"aggregation": "krum"}, "makes one client's update the step"),
         ({"stragglers": 1.0}, "somebody has to answer"),
         ({"data": "personal-like:n_users=20", "cohort": 30}, "must be from 1 to n_clients, which is 20"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +13,22 @@ from safetensors.numpy import load_file
 from secret_search import Secret, row_secret, search_bytes, search_files
 from tiny_users import TinyUsers
 
-from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.simulate import News
 from hushrank.personal.log import Search, SearchLog, make_log, slice_log
 from hushrank.personal.spool import ListSizes, PopulationWriter
 from hushrank.recipes.personal_setting import resolve_personal
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.differences import describe_differences
-from hushrank.reports.summary import from_directory
+from hushrank.reports.summary import RunSummary, from_directory
 from hushrank.reports.terminal import result_text
-from hushrank.runs.personal_search import make_task
+from hushrank.runs.personal_search import prepare_personal
 from hushrank.runs.run import RunOptions, run_recipe
+from hushrank.types import Array
 
 QUERY = (3, 11, 5, 7, 2, 9, 4, 8, 6, 10)  # the words of one search of user 0, in no other log
+GENERATED = "personal-like:n_users=6,n_documents=1200,seed=1"
+SOUND = {"privacy": "sound", "epsilon": 2.0}
+SMALL = {"rounds": 2, "word_dim": 4, "local_batch": 4, "seed": 3}
 SECRETS: tuple[Secret, ...] = (row_secret("a query", QUERY),)
 
 
@@ -42,20 +47,25 @@ def plant_log(users: TinyUsers) -> SearchLog:
     return make_log(searches, log.sessions)
 
 
-@pytest.fixture(scope="module")
-def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    users, place = TinyUsers(), tmp_path_factory.mktemp("log") / "users"
+def write_population(place: Path, first: SearchLog) -> None:
+    """Five users, of whom `first` is the first one's log."""
+    users = TinyUsers()
     with PopulationWriter(place) as writer:
-        writer.add(plant_log(users))
+        writer.add(first)
         for user in range(1, users.n_users):
             writer.add(users.log_of(user))
         writer.finish(users.collection, users.periods, ListSizes(0, 0), {"name": "tiny", "description": "five users"})
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("log") / "users"
+    write_population(place, plant_log(TinyUsers()))
     return place
 
 
 def tiny_recipe(population: Path, **changes: object) -> Recipe:
-    small = {"data": str(population), "cohort": 2, "rounds": 2, "word_dim": 4, "local_batch": 4, "seed": 3}
-    return change_recipe(NAMED["fedps"], {**small, **changes})
+    return change_recipe(NAMED["fedps"], {**SMALL, "data": str(population), "cohort": 2, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +73,27 @@ def finished(population: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     out = tmp_path_factory.mktemp("runs") / "peps"
     run_recipe(tiny_recipe(population), RunOptions(out=out, checkpoint_seconds=0.0))
     return out
+
+
+class KilledError(Exception):
+    pass
+
+
+def interrupt_run(population: Path, out: Path) -> Path:
+    """A run that was killed when half of it was done."""
+
+    def fail(news: News) -> None:
+        if news.share >= 0.5:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run_recipe(tiny_recipe(population), RunOptions(out=out, checkpoint_seconds=0.0, report=fail))
+    return out
+
+
+@pytest.fixture(scope="module")
+def killed(population: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return interrupt_run(population, tmp_path_factory.mktemp("runs") / "killed")
 
 
 def test_the_result_is_the_contract(finished: Path) -> None:
@@ -76,58 +107,118 @@ def test_the_result_is_the_contract(finished: Path) -> None:
     assert {row["round"] for row in curve if row["name"] == "offline/MAP"} == {0, 1, 2}
 
 
+def run_original(data: str, out: Path) -> RunSummary:
+    run_recipe(change_recipe(NAMED["fedps"], {"data": data, "model": "original"}), RunOptions(out=out))
+    return from_directory(out)
+
+
 def test_tables_and_pages_show_map(finished: Path, population: Path, tmp_path: Path) -> None:
-    original = tmp_path / "original"
-    run_recipe(
-        change_recipe(
-            tiny_recipe(population, rounds=3, cohort=10, word_dim=32),
-            {"model": "original", "local_batch": "none", "rounds": 3},
-        ),
-        RunOptions(out=original),
-    )
-    runs = [from_directory(original), from_directory(finished)]
+    runs = [run_original(str(population), tmp_path / "original"), from_directory(finished)]
     assert "offline MAP" in result_text(runs) and "nDCG" not in result_text(runs)
     page = (finished / "report.html").read_text()
     assert "test MAP" in page and "nDCG@10" not in page
-    (test,) = describe_differences(runs, ["original", "peps"]) or []
-    assert test["measure"] == "offline/MAP" and "p" in test  # five users make five pairs
-    users = load_file(finished / "users.safetensors")["log/1/0/offline/MAP"]
-    assert users.shape == (5,) and np.isclose(runs[1].metrics["log"]["offline/MAP"].mean, users.mean())
 
 
-def test_an_interrupted_run_resumes_to_the_same_bits(finished: Path, population: Path, tmp_path: Path) -> None:
-    class KilledError(Exception):
-        pass
+def test_of_real_users_no_single_number_is_written(finished: Path, killed: Path) -> None:
+    assert not (finished / "users.safetensors").exists()
+    for place in (finished, killed):
+        kept = load_file(place / "checkpoints" / "batch-000.safetensors")
+        assert "looks:offline/MAP" in kept and not [name for name in kept if "users/" in name]
+    told = json.loads((finished / "result.json").read_text())["who_learns_what"]
+    assert "no number of a single user" in next(line["learns"] for line in told if line["who"] == "this run")
 
-    def fail(news: News) -> None:
-        if news.share >= 0.5:
-            raise KilledError
 
-    out = tmp_path / "killed"
-    with pytest.raises(KilledError):
-        run_recipe(tiny_recipe(population), RunOptions(out=out, checkpoint_seconds=0.0, report=fail))
-    assert list((tmp_path / "killed" / "checkpoints").iterdir())
+def test_of_generated_users_every_one_is_compared(tmp_path: Path) -> None:
+    knrm = {"model": "knrm", "topology": "central", "rounds": 1, "word_dim": 4}
+    run_recipe(change_recipe(NAMED["fedps"], {"data": GENERATED, **knrm}), RunOptions(out=tmp_path / "knrm"))
+    runs = [run_original(GENERATED, tmp_path / "original"), from_directory(tmp_path / "knrm")]
+    users = load_file(tmp_path / "knrm" / "users.safetensors")["log/1/0/offline/MAP"]
+    assert users.shape == (6,) and np.isfinite(users).sum() > 2
+    (test,) = describe_differences(runs, ["original", "knrm"]) or []
+    assert test["measure"] == "offline/MAP" and "p" in test
+
+
+def test_a_run_is_not_continued_on_another_log(tmp_path: Path) -> None:
+    """The same name, number of users, titles and sizes; clicks of one user are others."""
+    place, log = tmp_path / "users", TinyUsers().log_of(0)
+    write_population(place, log)
+    out = interrupt_run(place, tmp_path / "killed")
+    shutil.rmtree(place)
+    write_population(place, replace(log, is_clicked=log.is_clicked[::-1]))
+    with pytest.raises(ValueError, match="belongs to another recipe, data"):
+        run_recipe(tiny_recipe(place), RunOptions(out=out, resume=True))
+
+
+@pytest.mark.parametrize("begun", ["killed", "finished"])
+def test_a_run_resumes_to_the_same_bits(
+    begun: str, finished: Path, population: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    out = shutil.copytree(request.getfixturevalue(begun), tmp_path / begun)
     run_recipe(tiny_recipe(population), RunOptions(out=out, resume=True))
-    for name in ("rankers.safetensors", "metrics.jsonl", "users.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (finished / name).read_bytes(), name
+    for name in ("rankers.safetensors", "metrics.jsonl"):
+        assert (out / name).read_bytes() == (finished / name).read_bytes(), name
 
 
-def test_logs_and_personal_vectors_stay_on_clients(finished: Path, population: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said", "not_said"),
+    [
+        ({}, "No noise hides that", "no update names a word"),
+        ({}, "how many pairs of documents", "Those that changed are words"),
+        (SOUND, "The server reads that before it adds the noise", "how many pairs of documents"),
+        ({"word_vectors": "all"}, "Those that changed are words of the client's own searches", "still tells much"),
+    ],
+)
+def test_a_message_is_said_to_tell_what_it_tells(
+    changes: dict[str, object], said: str, not_said: str, population: Path
+) -> None:
+    experiment = prepare_personal(tiny_recipe(population, **changes), lambda _: None, None)
+    told = next(line["learns"] for line in experiment.describe()["who_learns_what"] if line["who"] == "in a message")
+    assert said in told and not_said not in told
+
+
+def test_whoever_shares_word_vectors_without_noise_is_told(population: Path) -> None:
+    def names(**changes: object) -> list[str]:
+        experiment = prepare_personal(tiny_recipe(population, **changes), lambda _: None, None)
+        return [notice.name for notice in experiment.foresee()]
+
+    assert names(word_vectors="frequent") == names(word_vectors="all") == ["words-read"]
+    assert names() == names(word_vectors="all", **SOUND) == []
+
+
+def test_no_query_is_in_a_file_of_a_run(finished: Path, killed: Path, population: Path) -> None:
     _, setting = resolve_personal(tiny_recipe(population))
-    task = make_task(setting, 0, "cpu")
     known = slice_log(setting.people.record_of(0).log, 8, 9)
     assert known.queries[0, : len(QUERY)].tolist() == list(QUERY)  # it is in the log,
     assert search_bytes(known.queries.tobytes(), SECRETS, where="log")
-    assert search_files(finished, SECRETS) == []  # and in no file of the run, its checkpoint included
+    assert search_files(finished, SECRETS) == [] == search_files(killed, SECRETS)  # and in no file of a run
+
+
+def find_words(place: Path, vectors: Array) -> list[int]:
+    """Words of which some file holds about the public vector: a personal one begins there and moves little."""
+    public, found = vectors[2:].astype(np.float64), []
+    for path in sorted(place.rglob("*.safetensors")):
+        for array in load_file(path).values():
+            if array.dtype.kind == "f" and array.size >= public.shape[1]:
+                windows = np.lib.stride_tricks.sliding_window_view(array.ravel(), public.shape[1])
+                away = np.linalg.norm(windows[:, None] - public, axis=-1) / np.linalg.norm(public, axis=-1)
+                found += (2 + np.argmin(away, axis=1)[away.min(axis=1) < 0.05]).tolist()
+    return found
+
+
+@pytest.mark.parametrize("topology", ["flat", "central"])
+def test_personal_vectors_are_on_disk_only_while_a_training_goes_on(
+    topology: str, finished: Path, killed: Path, population: Path, tmp_path: Path
+) -> None:
+    _, setting = resolve_personal(tiny_recipe(population))
+    own = {int(word) for user in range(5) for word in setting.people.record_of(user).own_words}
+    assert set(find_words(killed, setting.vectors)) >= own - {0, 1}  # a training under way tells every word:
+    place = killed / "checkpoints"
+    assert place.stat().st_mode & 0o777 == 0o700  # its owner alone may read it
+    assert {path.stat().st_mode & 0o777 for path in place.iterdir()} == {0o600}
+    if topology == "central":
+        finished = tmp_path / topology
+        recipe = change_recipe(NAMED["fedps"], {**SMALL, "data": str(population), "topology": topology})
+        run_recipe(recipe, RunOptions(out=finished, checkpoint_seconds=0.0))
+    assert find_words(finished, setting.vectors) == []
     kept = load_file(finished / "checkpoints" / "batch-000.safetensors")
-    rows = [row.tobytes() for row in kept.pop(f"state:{ROWS}")]
-    outside = [array.tobytes() for array in kept.values()]
-    outside += [path.read_bytes() for path in finished.iterdir() if path.is_file()]
-    outside += [message.delta.tobytes() for message in list_messages(task)]
-    assert len(rows) > 10 and not [row for row in rows if any(row in content for content in outside)]
-
-
-def list_messages(task) -> list:  # type: ignore[no-untyped-def, type-arg]
-    """What clients send in the first step."""
-    state = task.start()
-    return list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    assert {name for name in kept if name.startswith("state:")} == {"state:params", "state:steps"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ def krum_scores(updates: Array, assumed_malicious: int, distance: str = EUCLIDEA
 @dataclass(frozen=True, slots=True)
 class Krum:
     """The update with the smallest score; of equal scores the first. Weights do not count."""
+
+    gives_one: ClassVar[bool] = True  # what comes out is one client's update
 
     assumed_malicious: int = 0  # m
     distance: str = key(EUCLIDEAN, "what is summed: distances between updates, or their squares", choices=DISTANCES)
@@ -55,6 +58,8 @@ class Krum:
 @dataclass(frozen=True, slots=True)
 class MultiKrum(Krum):
     """The weighted mean of the n - m updates with the smallest scores."""
+
+    gives_one: ClassVar[bool] = False
 
     def __call__(self, gathered: Gathered) -> Combined:
         scores = krum_scores(gathered.updates, self.assumed_malicious, self.distance)

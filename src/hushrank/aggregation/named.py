@@ -87,6 +87,11 @@ class CheckedRule:
         return int(getattr(self.rule, "n_proven", 0))
 
     @property
+    def gives_one(self) -> bool:
+        """Whether what comes out is one client's update, which the next model shows to everybody."""
+        return bool(getattr(self.rule, "gives_one", False))
+
+    @property
     def assumed_malicious(self) -> int:
         """Malicious clients that it reckons with in a round."""
         return int(getattr(self.rule, ASSUMED, 0))

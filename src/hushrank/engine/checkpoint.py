@@ -29,14 +29,15 @@ LOOK = "round"
 _PARTS = ("state", "shown", "looks")
 
 
-def save_progress(path: Path, progress: Progress, *, identity: str) -> None:
+def save_progress(path: Path, progress: Progress, *, identity: str, is_private: bool = False) -> None:
     """Replace the task's checkpoint; `identity` names the recipe and the data that it belongs to."""
     arrays = {
         f"{part}:{name}": np.asarray(array, order="C")
         for part in _PARTS
         for name, array in getattr(progress, part).items()
     }
-    write_bytes(path, save(arrays, metadata={"identity": identity, "round": str(progress.round)}))
+    content = save(arrays, metadata={"identity": identity, "round": str(progress.round)})
+    write_bytes(path, content, is_private=is_private)
 
 
 def load_progress(path: Path, *, identity: str) -> Progress | None:

@@ -1,7 +1,7 @@
 """How good a model of personalised search is on each user's later searches: MAP, MRR, P@1 and P-Improve.
 
-Measures are means over searches, of all users together. What a search says about a user stays in the simulator; kept
-is one number per user, by which runs are compared user by user.
+Measures are means over searches, of all users together. Of generated users one number each is kept as well, by which
+runs are compared user by user; of real users nothing is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Examination:
         return self.known_widths[span]
 
     def measure(self, score: ScoreRows, spans: dict[str, Span]) -> dict[str, Array]:
-        """{metric: number}, and for each user the mean over the user's searches."""
+        """{metric: number}, and for each generated user the mean over the user's searches."""
         named: dict[str, Array] = {}
         for prefix, span in spans.items():
             ours, original = _Sums(self.people.population.n_users), _Sums(self.people.population.n_users)
@@ -89,7 +89,8 @@ class Examination:
             named |= ours.means(prefix, has_lists=self.has_lists)
             if prefix == "offline":
                 named[ORIGINAL] = original.means(prefix, has_lists=False).get(f"offline/{MAP}", np.asarray(np.nan))
-        return named
+        is_known = self.people.population.is_generated
+        return {name: found for name, found in named.items() if is_known or not name.startswith(f"{USERS}/")}
 
     def _add(self, ours: _Sums, original: _Sums, scores: Array, users: Sequence[int], inputs: PersonalInputs) -> None:
         clicked, listed = (np.concatenate(part) for part in (inputs.is_clicked, inputs.is_document))

@@ -1,7 +1,9 @@
 """Users as models see them: each log is read when its client is asked for, and made into arrays of fixed widths.
 
-Nothing here leaves a client: logs, histories, features and words live in the memory of the simulator, which plays all
-clients, and in no message, checkpoint or report. A bounded number of logs is kept, so that any number of users fits.
+Logs, histories, features and words live in the memory of the simulator, which plays all clients; no file of a run holds
+them. What follows from them does leave: an update tells of a client's words unless there is noise, and so do personal
+vectors, which checkpoints hold until the training ends (`personal_store.py`). A bounded number of logs is kept, so that
+any number of users fits.
 """
 
 from __future__ import annotations

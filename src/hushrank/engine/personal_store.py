@@ -1,8 +1,10 @@
 """What each client of personalised search keeps for itself: its personal word vectors, keyed by its id.
 
-Only clients that were visited have rows, and only as many as they have words of their own; which words these are is
-known to the client alone, from its log. Everybody else begins with the global vectors. So 100,000 users of whom 1,000
-were visited take the memory of 1,000.
+Only clients that were visited have rows, and only as many as they have words of their own. Everybody else begins with
+the global vectors. So 100,000 users of whom 1,000 were visited take the memory of 1,000.
+
+A row begins as the public vector of its word and moves little: whoever reads it finds the word. So the store is in no
+message, and on disk only while a training may have to continue from it, in checkpoints that their owner alone may read.
 """
 
 from __future__ import annotations

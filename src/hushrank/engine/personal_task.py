@@ -7,16 +7,15 @@ keeps stays in its store. Blocks of clients are trained one after another, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import jax
 import numpy as np
 
 from hushrank.engine.device import find_device
-from hushrank.engine.personal_combine import combine_step
+from hushrank.engine.personal_combine import StreamedMessages, combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
 from hushrank.engine.personal_people import measure_widths, stack_block
@@ -41,26 +40,6 @@ from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, Combined, DenseUpdate, NamedArrays, Weighted
 
 _BLOCK = 16  # Why: clients whose inputs and updates are held at once
-
-
-class StreamedMessages(Sequence[Weighted]):
-    """Messages that are made while they are added up, each once: only their number is known before."""
-
-    def __init__(self, n: int, make: Callable[[], Iterator[Weighted]]) -> None:
-        self._n, self._make = n, make
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __iter__(self) -> Iterator[Weighted]:
-        return self._make()
-
-    @overload
-    def __getitem__(self, index: int) -> Weighted: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Weighted]: ...
-    def __getitem__(self, index: int | slice) -> Weighted | Sequence[Weighted]:
-        raise TypeError("messages come one after another and are not kept.")
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class Options:
     memory_limit: int | None = None  # bytes; batches that do not fit together run one after another
     checkpoints: Path | None = None  # directory; None keeps no checkpoints
     checkpoint_seconds: float = 10.0
+    lasting: tuple[str, ...] | None = None  # what a task's last checkpoint keeps of the state. Given where the rest is
+    # clients' own: then only the owner of the files may read them
     identity: str = ""  # of recipe and data: a checkpoint is never continued under another recipe
     report: Callable[[News], None] = lambda _: None  # called from any thread
     saved: Callable[[], None] = lambda: None  # called after each checkpoint, from any thread
@@ -158,6 +160,8 @@ def run_batches(setting: Setting, prepared: Preparation, options: Options) -> li
 def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> list[Progress]:
     """All tasks on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
     stop = threading.Event()
+    if options.checkpoints is not None and options.lasting is not None:
+        options.checkpoints.chmod(0o700)
 
     def train(number: int) -> Progress:
         task = tasks[number]
@@ -169,7 +173,7 @@ def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> lis
             options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali, measure))
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
-        watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved)
+        watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved, options.lasting)
         return train_task(task, watch)
 
     with ThreadPoolExecutor(min(workers, len(tasks))) as pool:

@@ -32,6 +32,7 @@ class Watch:
     seconds: float  # between two checkpoints
     identity: str
     saved: Callable[[], None]  # called after each checkpoint
+    lasting: tuple[str, ...] | None = None  # see `Options.lasting`
 
 
 def train_task(task: Task, watch: Watch) -> Progress:
@@ -52,17 +53,21 @@ def train_task(task: Task, watch: Watch) -> Progress:
         watch.report(progress)
         is_over = progress.round == task.rounds or watch.stop.is_set()
         if is_over or time.monotonic() - last_save > watch.seconds:
-            save(progress, watch)
+            save(progress, watch, is_last=progress.round == task.rounds)
             last_save = time.monotonic()
         if watch.stop.is_set():
             raise Stopped
     return progress
 
 
-def save(progress: Progress, watch: Watch) -> None:
-    if watch.checkpoint is not None:
-        save_progress(watch.checkpoint, progress, identity=watch.identity)
-        watch.saved()
+def save(progress: Progress, watch: Watch, *, is_last: bool) -> None:
+    """What belongs to clients is on disk as long as the training may have to continue from it, and no longer."""
+    if watch.checkpoint is None:
+        return
+    if is_last and watch.lasting is not None:
+        progress = replace(progress, state={name: progress.state[name] for name in watch.lasting})
+    save_progress(watch.checkpoint, progress, identity=watch.identity, is_private=watch.lasting is not None)
+    watch.saved()
 
 
 def next_look(task: Task, round: int) -> int:

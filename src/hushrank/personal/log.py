@@ -118,6 +118,14 @@ class SearchPopulation(Protocol):
         """One sentence for people."""
 
     @property
+    def identity(self) -> str:
+        """Another one for every other content: no run continues on other logs than it began with."""
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether nobody real is behind it, so that what is known of single users may be published."""
+
+    @property
     def n_users(self) -> int:
         """Users are numbered 0, 1, ..., n_users - 1."""
 

@@ -29,6 +29,8 @@ _ABOUT = {
 class GeneratedPopulation:
     """A population of one shape and seed; documents are made at first use, users whenever they are asked for."""
 
+    is_generated = True
+
     def __init__(self, kind: str, shape: PopulationShape, *, seed: int = 0) -> None:
         self.kind, self.shape, self.seed = kind, shape, seed
         self._key = seed_key(seed)
@@ -40,6 +42,10 @@ class GeneratedPopulation:
         values = dataclasses.asdict(self.shape)
         changes = [f"{key}={value!r}" for key, value in values.items() if value != getattr(usual, key)]
         return f"{self.kind}:{','.join([*changes, f'seed={self.seed}'])}"
+
+    @property
+    def identity(self) -> str:
+        return self.name
 
     @property
     def description(self) -> str:

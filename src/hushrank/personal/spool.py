@@ -8,6 +8,7 @@ by its owner alone, and must never be published.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -82,12 +83,28 @@ class PopulationWriter:
             file.flush()
         np.save(self.directory / _TITLES, collection.titles)
         write_text(self.directory / _WORDS, "\n".join(collection.words[2:]))
-        written = {"periods": dataclasses.asdict(periods), "sizes": dataclasses.asdict(sizes), **about}
+        written = {
+            "periods": dataclasses.asdict(periods),
+            "sizes": dataclasses.asdict(sizes),
+            "digest": digest_files(self.directory),
+            **about,
+        }
         write_json(self.directory / _DESCRIPTION, {"format": FORMAT, "n_users": self.n_users, **written})
+
+
+def digest_files(directory: Path) -> str:
+    """Of everything that users searched, saw and clicked, and of the documents."""
+    found = hashlib.sha256()
+    for name in (*(f"{column}.bin" for column in _COLUMNS), _TITLES, _WORDS):
+        with (directory / name).open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 class SpooledPopulation:
     """A population that was written to a directory; the general list of a search is BM25's."""
+
+    is_generated = False
 
     def __init__(self, directory: Path) -> None:
         path = directory / _DESCRIPTION
@@ -102,6 +119,11 @@ class SpooledPopulation:
     @property
     def name(self) -> str:
         return str(self._about["name"])
+
+    @cached_property
+    def identity(self) -> str:
+        digest = self._about.get("digest") or digest_files(self.directory)  # Why: earlier versions wrote none
+        return f"{self.name}, {self._sizes}, {digest}"
 
     @property
     def description(self) -> str:

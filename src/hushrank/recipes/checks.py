@@ -139,6 +139,12 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
     check_compatible(combination_of(recipe))
     check_malicious(recipe, n_clients=recipe.n_clients)
     check_rule(recipe)
+    rule = rule_of(recipe)
+    if rule is not None and rule.gives_one:
+        raise ValueError(
+            f"aggregation={recipe.aggregation} makes one client's update the step, which shows everybody what that "
+            "client alone has learnt: use multi-krum or another rule that joins several."
+        )
     check_mode(recipe, is_evolution=False)
     check_noise(recipe, n_clients=recipe.n_clients)
 

@@ -13,9 +13,10 @@ import numpy as np
 from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
+from hushrank.engine.personal_combine import ALONE
 from hushrank.engine.personal_people import MOST_SCANNED
 from hushrank.engine.personal_schedule import plan_online, train_span
-from hushrank.engine.personal_setting import FOLD, PersonalSetting
+from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
 from hushrank.federation.seen import SEARCHES
@@ -28,7 +29,15 @@ from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
 _USERS = "users/"  # prefix of what an examination finds for each user
-_SINGLE = "A message holds the change of the shared parameters, and how many pairs of documents it was learnt from."
+# {word_vectors: what of a client's words stands in its update}
+_WORDS = {
+    "frozen": "Global word vectors are never sent, but an update still tells much about the words that a client "
+    "searched for: the vector of such a word fits the change better than that of another.",
+    "frequent": "An update holds the vectors of all frequent words. Those that changed are words of the client's own "
+    "searches, and every frequent word of its queries is among them.",
+    "all": "An update holds all word vectors. Those that changed are words of the client's own searches, and every "
+    "word of its queries is among them.",
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class PersonalExperiment:
     @property
     def identity(self) -> str:
         population = self.setting.people.population
-        said = f"{population.name}, {population.n_users} users, {population.periods}"
+        said = f"{population.identity}, {population.n_users} users, {population.periods}"
         titles = np.ascontiguousarray(population.collection.titles).tobytes()
         return hashlib.sha256(said.encode() + titles).hexdigest()[:16]
 
@@ -60,22 +69,40 @@ class PersonalExperiment:
         return None
 
     def foresee(self) -> list[Notice]:
-        return []
+        setting = self.setting
+        if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
+            return []
+        sentence = (
+            f"word_vectors={setting.sharing.words} without noise: the server reads from every update which words its "
+            "client searched for."
+        )
+        return [
+            Notice("words-read", sentence, "Use privacy=sound, or leave word_vectors out: then words are not named.")
+        ]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         found = [result.shown.get("evidence/answers") for result in results]
         n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
-        if not n_lost:
-            return []
-        sentence = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
-        return [Notice("lost-steps", sentence, "Lower stragglers or dropout, or ask more clients (cohort).")]
+        n_alone = sum(int(np.sum(result.shown.get(ALONE, 0))) for result in results)
+        late = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
+        alone = (
+            f"{n_alone} steps were lost: fewer than two clients' updates counted, and one alone would show what "
+            "its client has learnt."
+        )
+        said = (
+            (n_lost, Notice("lost-steps", late, "Lower stragglers or dropout, or ask more clients (cohort).")),
+            (n_alone, Notice("lone-steps", alone, "Ask more clients in a step (cohort).")),
+        )
+        return [notice for n, notice in said if n]
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         placed = self.check(options)
         tasks = [make_task(self.setting, repeat, placed.platform) for repeat in range(self.setting.repeats)]
         identity = f"{options.identity}-{placed.engine}-{placed.platform}"
         workers = options.workers or os.cpu_count() or 1
-        done = drive_tasks(tasks, replace(options, identity=identity), workers=workers)
+        # Why: personal vectors and the memory of their optimiser tell a user's words; a result does not need them
+        options = replace(options, identity=identity, lasting=(PARAMS, STEPS))
+        done = drive_tasks(tasks, options, workers=workers)
         each = zip(tasks, done, strict=True)
         results = [read_result(self.setting, task, progress, repeat) for repeat, (task, progress) in enumerate(each)]
         return results, describe_platform(placed.platform)
@@ -149,7 +176,7 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
         LOGGED,
         FOLD,
         repeat,
-        params=progress.state["params"],
+        params=progress.state[PARAMS],
         shown={name: join_steps(name, values, each) for name, values in progress.shown.items()},
         looks={**looks, LOOK: looks[LOOK] // each},
         users=users,
@@ -157,9 +184,9 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
 
 
 def join_steps(name: str, values: Array, each: int) -> Array:
-    """[n_rounds] of what each step showed: searches are added up, other numbers averaged."""
+    """[n_rounds] of what each step showed: searches and lost steps are added up, other numbers averaged."""
     by_round = values.reshape(-1, each)
-    if name == SEARCHES:
+    if name in (SEARCHES, ALONE):
         return np.asarray(np.nansum(by_round, axis=1).astype(np.int64))
     is_known = np.isfinite(by_round)
     total, count = np.where(is_known, by_round, 0).sum(axis=1), is_known.sum(axis=1)
@@ -199,6 +226,27 @@ def explain_guarantee(recipe: Recipe, setting: PersonalSetting) -> Json | None:
     return setting.exchange.protection.explain(exposure_of_clients(recipe, n_params=count_params(setting)))
 
 
+def describe_files(setting: PersonalSetting) -> str:
+    """What the run's own files hold of single users."""
+    if setting.people.population.is_generated:
+        return "Its files hold every generated user's measures, so that runs can be compared user by user."
+    return "Its files hold means over all users and no number of a single user."
+
+
+def describe_single(setting: PersonalSetting) -> str:
+    """What one message holds, what it tells of words, and from whom that is hidden."""
+    protection = setting.exchange.protection
+    pairs = "" if protection.counts_alike else ", and how many pairs of documents it was learnt from"
+    hidden = "No noise hides that, neither from the server nor, in the mean of a step, from everybody else."
+    if protection.has_noise and not protection.n_makers:
+        hidden = "The server reads that before it adds the noise; the noise hides it from everybody else."
+    elif protection.has_noise:
+        hidden = (
+            "A client's own share of the noise hides little of that from the server; the noise of the sum hides it."
+        )
+    return f"A message holds the change of the shared parameters{pairs}. {_WORDS[setting.sharing.words]} {hidden}"
+
+
 def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure:
     """Who learns what from a training on logs."""
     if setting.settings.is_central:
@@ -210,22 +258,16 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
                     "the operator",
                     "Every query, every list and every click of everybody, and everybody's personal vectors.",
                 ),
+                ("this run", describe_files(setting)),
             ),
         )
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
     own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
-    words = {
-        "frozen": "Global word vectors are never sent, so that no update names a word.",
-        "frequent": "An update holds the vectors of all frequent words, whoever uses them; without noise, rows that "
-        "did not change say which of these words a client's lists did not have.",
-        "all": "An update holds all word vectors; without noise, rows that changed say which words a client's lists "
-        "have.",
-    }[setting.sharing.words]
-    times = f"Each client sends {count_answers(recipe)} messages in all, one in every round."
-    sent = _SINGLE if setting.settings.updating == "online" else f"{_SINGLE} {times}"
+    times = f" Each client sends {count_answers(recipe)} messages in all, one in every round."
+    often = "" if setting.settings.updating == "online" else times
     run = (
         "A simulation: whoever ran it had every log. The lines above say who would learn what if every client were a "
-        "device of its own."
+        f"device of its own. {describe_files(setting)}"
     )
-    lines = (("a client", own), *said.lines, ("in a message", f"{sent} {words}"), ("this run", run))
+    lines = (("a client", own), *said.lines, ("in a message", f"{describe_single(setting)}{often}"), ("this run", run))
     return Disclosure(said.promise, lines)
