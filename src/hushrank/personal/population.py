@@ -22,7 +22,7 @@ from hushrank.types import Array
 _ABOUT = {
     "personal-like": "generated users with ambiguous queries, BM25 lists and re-finding",
     "aol-like": "generated users as in the AOL log: clicks only, short BM25 lists, long ones in the test period",
-    "commercial-like": "generated users as in an engine's log: shown lists, satisfied clicks, sessions by pauses",
+    "commercial-like": "generated users as in an engine's log: shown lists, satisfied clicks and times on documents",
 }
 
 

@@ -52,16 +52,12 @@ def make_user_log(shape: PopulationShape, documents: GeneratedDocuments, key: Ar
     searches = _draw_searches(shape, documents, key)
     found = _list_documents(shape, documents, searches)
     clicked, dwell = _click(shape, documents, searches, found, key)
-    sessions = searches.sessions
-    if shape.by_topic:
-        is_border = (np.diff(sessions) > 0) | (np.diff(searches.topics) != 0)
-        sessions = np.concatenate([[0], np.cumsum(is_border)])
     sizes = np.where(shape.periods.of(searches.times) == TEST, shape.n_candidates, shape.n_short)
     kept = keep_top(found.starts, clicked, sizes)
     log = SearchLog(
         queries=searches.queries,
         times=searches.times,
-        sessions=sessions.astype(np.int32),
+        sessions=searches.sessions.astype(np.int32),
         starts=np.concatenate([[0], np.cumsum(np.add.reduceat(kept.astype(np.int64), found.starts[:-1]))]),
         documents=found.documents[kept],
         is_clicked=clicked[kept],
