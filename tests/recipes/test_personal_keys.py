@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hushrank.personal.keys import settings_of
+from hushrank.personal.population import population_named
+from hushrank.personal.shapes import WEEK
 from hushrank.privacy.placement import Scheme
-from hushrank.recipes.personal_setting import exposure_of_clients, find_population, with_users
+from hushrank.recipes.personal_setting import exposure_of_clients, find_population, resolve_personal, with_users
 from hushrank.recipes.recipe import NAMED, change_recipe, hash_recipe
 
 FEDPS = NAMED["fedps"]
@@ -74,3 +77,17 @@ def test_a_client_is_seen_once_in_a_round_and_every_round_counts_in_full() -> No
     staged = change_recipe(FEDPS, {"updating": "continue", "stages": 4, "rounds": 2, "privacy": "sound", "epsilon": 2})
     exposure = exposure_of_clients(staged, n_params=10)
     assert exposure.rounds == 3 * 2 and exposure.sampling == 1 and exposure.scheme == Scheme.rotation
+
+
+def test_all_weeks_are_measured_on_lists_of_one_size() -> None:
+    """aol-like has 50 documents in the test period, in which the last week lies, and 5 before."""
+    name, sizes = "aol-like:n_users=3,n_documents=1200,median_searches=200", {}
+    small = {"data": name, "cohort": 2, "word_dim": 4}
+    for updating in ("once", "continue"):
+        _, setting = resolve_personal(change_recipe(FEDPS, {**small, "updating": updating}))
+        population = setting.people.population
+        log = population.log_of(1)
+        weeks = (log.times - population.periods.train) // WEEK
+        sizes[updating] = [int(np.diff(log.starts)[weeks == week].max()) for week in (6, 7)]
+        np.testing.assert_array_equal(log.queries, population_named(name).log_of(1).queries)
+    assert sizes["once"][1] > 5 and sizes == {"once": [5, sizes["once"][1]], "continue": [5, 5]}

@@ -13,8 +13,8 @@ from tiny_users import TinyUsers
 
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.simulate import News
-from hushrank.personal.log import Search, SearchLog, make_log, slice_log
-from hushrank.personal.spool import ListSizes, PopulationWriter
+from hushrank.personal.log import ListSizes, Search, SearchLog, make_log, slice_log
+from hushrank.personal.spool import PopulationWriter
 from hushrank.recipes.personal_setting import resolve_personal
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.differences import describe_differences
@@ -125,6 +125,26 @@ def test_logs_and_personal_vectors_stay_on_clients(finished: Path, population: P
     outside += [path.read_bytes() for path in finished.iterdir() if path.is_file()]
     outside += [message.delta.tobytes() for message in list_messages(task)]
     assert len(rows) > 10 and not [row for row in rows if any(row in content for content in outside)]
+
+
+def test_all_weeks_of_a_log_are_measured_on_lists_of_one_size(tmp_path: Path) -> None:
+    users, sizes = TinyUsers(), {}
+    for name, given in (("uneven", ListSizes(6, 3)), ("unknown", ListSizes(6, 0))):
+        with PopulationWriter(tmp_path / name) as writer:
+            for user in range(users.n_users):
+                log = users.log_of(user)
+                clicked = [log.documents[log.rows(i)][log.is_clicked[log.rows(i)]].tolist() for i in range(21)]
+                words = [tuple(query[query > 0].tolist()) for query in log.queries]
+                each = zip(log.times.tolist(), words, clicked, clicked, strict=True)
+                writer.add(make_log([Search(*one) for one in each], log.sessions))
+            writer.finish(users.collection, users.periods, given, {"name": name, "description": "five users"})
+    for updating, stages in (("once", None), ("continue", 4)):
+        _, setting = resolve_personal(tiny_recipe(tmp_path / "uneven", updating=updating, stages=stages))
+        log = setting.people.population.log_of(1)
+        sizes[updating] = {int(np.diff(log.starts)[place]) for place in (0, -1)}
+    assert sizes == {"once": {3, 6}, "continue": {3}}
+    with pytest.raises(ValueError, match="weeks cannot be compared"):
+        resolve_personal(tiny_recipe(tmp_path / "unknown", updating="continue", stages=4))
 
 
 def list_messages(task) -> list:  # type: ignore[no-untyped-def, type-arg]

@@ -106,6 +106,14 @@ class Periods:
         return np.searchsorted([self.train, self.validation, self.test], times, side="right")
 
 
+@dataclass(frozen=True, slots=True)
+class ListSizes:
+    """How many documents the lists of a population have; 0: as many as the log says."""
+
+    test: int  # in the test period
+    other: int  # in all other periods
+
+
 class SearchPopulation(Protocol):
     """Users with their logs. A log is made or read when it is asked for, and comes out the same every time."""
 
@@ -128,6 +136,10 @@ class SearchPopulation(Protocol):
     @property
     def periods(self) -> Periods:
         """The same for all users."""
+
+    @property
+    def list_sizes(self) -> ListSizes:
+        """The same for all users; a list with more clicked documents is longer."""
 
     def log_of(self, user: int) -> SearchLog:
         """Everything that one user did, in all periods."""

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from hushrank.data.shapes import change_shape, split_seed
 from hushrank.personal.documents import GeneratedDocuments, make_documents
-from hushrank.personal.log import Collection, Periods, SearchLog
+from hushrank.personal.log import Collection, ListSizes, Periods, SearchLog
 from hushrank.personal.shapes import POPULATIONS, PopulationShape
 from hushrank.personal.users import make_user_log
 from hushrank.streams import Purpose, seed_key, stream
@@ -52,6 +52,10 @@ class GeneratedPopulation:
     @property
     def periods(self) -> Periods:
         return self.shape.periods
+
+    @property
+    def list_sizes(self) -> ListSizes:
+        return ListSizes(test=self.shape.n_candidates, other=self.shape.n_short)
 
     @cached_property
     def documents(self) -> GeneratedDocuments:

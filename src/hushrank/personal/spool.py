@@ -18,7 +18,7 @@ import numpy as np
 from hushrank.files import JsonObject, read_json, refuse_newer, write_json, write_text
 from hushrank.personal.bm25 import Bm25Index, Candidates, make_index
 from hushrank.personal.lists import complete_lists
-from hushrank.personal.log import N_QUERY_WORDS, TEST, Collection, Periods, SearchLog, make_collection
+from hushrank.personal.log import N_QUERY_WORDS, TEST, Collection, ListSizes, Periods, SearchLog, make_collection
 from hushrank.types import Array
 
 FORMAT = 1
@@ -32,14 +32,6 @@ _COLUMNS: Mapping[str, str] = {
     "is_clicked": "|u1",
     "user_ends": "<i8",  # searches up to and with each user
 }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListSizes:
-    """To how many documents BM25 fills up the lists that were read; 0: they stay as they are."""
-
-    test: int
-    other: int
 
 
 class PopulationWriter:
@@ -77,7 +69,10 @@ class PopulationWriter:
                 (self.directory / f"{name}.bin").unlink()
 
     def finish(self, collection: Collection, periods: Periods, sizes: ListSizes, about: JsonObject) -> None:
-        """Write what belongs to all users; `about` has at least a name and a description."""
+        """Write what belongs to all users; `about` has at least a name and a description.
+
+        sizes: to how many documents BM25 fills up the lists that were read.
+        """
         for file in self._files.values():
             file.flush()
         np.save(self.directory / _TITLES, collection.titles)
@@ -97,7 +92,7 @@ class SpooledPopulation:
         refuse_newer(directory, self._about.get("format"), FORMAT)
         self.directory = directory
         self.periods = Periods(**self._about["periods"])
-        self._sizes = ListSizes(**self._about["sizes"])
+        self.list_sizes = ListSizes(**self._about["sizes"])
 
     @property
     def name(self) -> str:
@@ -139,7 +134,7 @@ class SpooledPopulation:
         return SearchLog(queries, times, sessions, lists.starts, lists.documents, clicked)
 
     def _complete(self, queries: Array, times: Array, given: Candidates, clicked: Array) -> tuple[Candidates, Array]:
-        sizes = np.where(self.periods.of(times) == TEST, self._sizes.test, self._sizes.other)
+        sizes = np.where(self.periods.of(times) == TEST, self.list_sizes.test, self.list_sizes.other)
         lists, _ = complete_lists(self.index, queries, given, sizes)
         n_documents = max(self.collection.n_documents, 1)
         owners = np.repeat(np.arange(len(queries)), np.diff(given.starts))

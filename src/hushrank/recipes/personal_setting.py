@@ -16,6 +16,7 @@ from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.bm25 import make_index
 from hushrank.personal.features import N_FEATURES, FeatureSource
 from hushrank.personal.keys import PersonalSettings, settings_of
+from hushrank.personal.lists import even_lists
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
 from hushrank.personal.population import is_population, population_named
@@ -43,6 +44,7 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     recipe = with_users(recipe, population)
     check_recipe(recipe)
     check_stages(settings, population)
+    population = even_lists(population) if settings.is_staged else population
     tell(f"{population.description}: word vectors and topics of {population.collection.n_documents:,} documents")
     collection = population.collection
     topics = make_topics(collection, train_vectors(collection))
