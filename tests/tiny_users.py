@@ -46,6 +46,7 @@ class TinyUsers:
     description: str = "users made by hand"
     periods: Periods = PERIODS
     list_sizes: ListSizes = LISTS
+    n_query_words: int = 2
 
     @cached_property
     def collection(self) -> Collection:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_users import DIM, N_WORDS, TinyUsers, tiny_personal, tiny_task
+from tiny_users import DIM, TinyUsers, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import find_attack
+from hushrank.engine.personal_people import MOST_SEARCHES, Span, stack_block
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
+    WEEK,
     RoundSchedule,
     find_answers,
     find_stragglers,
@@ -22,6 +24,8 @@ from hushrank.engine.personal_schedule import (
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.personal.inputs import N_LONG, take_queries, trim_history
+from hushrank.personal.log import Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
@@ -218,6 +222,37 @@ def test_online_steps_wait_for_k_clients_with_enough_new_searches() -> None:
     advance_all(task)
 
 
+@dataclass(frozen=True)
+class BusyUsers(TinyUsers):
+    """User 0 makes 600 searches in the weeks of training, with twice as many documents and words in each."""
+
+    def log_of(self, user: int) -> SearchLog:
+        first, log = self.periods.train, super().log_of(user)
+        searches = [Search(first + 60 * n, (2, 3, 4, 5), tuple(range(8)), (n % 8,)) for n in range(600)]
+        return make_log(searches) if user == 0 else log
+
+
+def test_what_a_client_trains_on_does_not_depend_on_how_much_others_search() -> None:
+    usual, busy = (tiny_task(tiny_personal(users, cohort=5)) for users in (TinyUsers(), BusyUsers()))
+    assert usual.widths == busy.widths
+    assert (busy.widths.queries, busy.widths.documents, busy.widths.query_words) == (MOST_SEARCHES, 4, 2)
+    step = busy.schedule.step_at(1)
+    assert busy.count_searches(step) == (600 + 4 * 9, 600) and usual.count_searches(step) == (5 * 9, 0)
+    inputs = busy.setting.people.inputs_of(0, step.spans[0])
+    fitted = stack_block(busy.setting.people, [inputs], busy.widths, size=1)
+    assert fitted.is_query.sum() == MOST_SEARCHES and fitted.n_before[0, -1] == 599 - (600 - MOST_SEARCHES - N_LONG)
+
+
+def test_scores_need_no_more_history_than_is_kept_for_them() -> None:
+    setting = tiny_personal()
+    inputs = setting.people.inputs_of(1, Span(5 * WEEK, 7 * WEEK))
+    some = take_queries(inputs, np.arange(1, 3))
+    trimmed = trim_history(some)
+    assert len(trimmed.history.sessions) == trimmed.n_before.max() < len(inputs.history.sessions)
+    rows = [each.history.query_words[: each.n_before[0]].tolist() for each in (some, trimmed)]
+    assert rows[0] == rows[1]
+
+
 def test_weeks_are_measured_on_the_next_one() -> None:
     week = 7 * 24 * 3600
     periods = TinyUsers().periods
@@ -233,4 +268,3 @@ def test_quality_is_a_mean_over_searches_and_kept_for_each_user() -> None:
     users = looks["users/offline/MAP"]
     assert users.shape == (5,) and np.isclose(users.mean(), looks["offline/MAP"])  # three test searches each
     assert looks["offline/MAP"] == looks["original/MAP"] and "offline/P-Improve" not in looks
-    assert N_WORDS == 12

@@ -17,6 +17,7 @@ class TwoUsers:
     """User 0 searches three times, user 1 never."""
 
     name, description, n_users = "two", "two users", 2
+    n_query_words = 1
     periods, list_sizes = Periods(train=10, validation=20, test=30), ListSizes(test=0, other=0)
     collection = make_collection(pad_words([[2]] * 4, 50), ("", "?", "w2"))
 

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from hushrank.engine.device import find_device
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
-from hushrank.engine.personal_people import Span, fit_inputs, list_scanned, measure_widths
+from hushrank.engine.personal_people import Span, fit_inputs, narrow_widths
 from hushrank.engine.personal_schedule import measured_spans, train_span
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.federation.seen import SEARCHES
@@ -54,7 +54,7 @@ class CentralSearch:
     @cached_property
     def widths(self) -> InputWidths:
         spans = [self.span_of(round) for round in range(1, self.rounds + 1, self.setting.rounds)]
-        return measure_widths(self.setting.people, list_scanned(self.setting.people, spans))
+        return narrow_widths(self.setting.people, spans)
 
     @cached_property
     def known_inputs(self) -> dict[Span, PersonalInputs]:

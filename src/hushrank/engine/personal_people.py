@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
+    N_LONG,
     NO_SESSION,
     HistoryTable,
     InputWidths,
@@ -25,12 +26,14 @@ from hushrank.personal.inputs import (
     stack_inputs,
     take_queries,
 )
-from hushrank.personal.log import SearchLog, SearchPopulation, slice_log
+from hushrank.personal.log import N_TITLE_WORDS, SearchLog, SearchPopulation, slice_log
 from hushrank.types import Array
 
 MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the most frequent ones are kept
-MOST_SCANNED = 2000  # users by whose logs widths are found. Why: of 100,000 all would take minutes; who needs more room
-# than these is cut to the latest searches, the first documents and the first words
+MOST_SEARCHES = 512  # of a span that a client trains on: the latest. Why a constant: what one client trains on must not
+# depend on how much another one searched, or noise on its own update would not hide that one
+MOST_LISTED = 50  # documents of a list, where the data state no size
+MOST_SCANNED = 2000  # users over whom a mean is taken for a description. Why: of 100,000 all would take minutes
 MOST_KEPT = 3000  # clients whose logs and searches are kept in memory, about half a megabyte each
 
 
@@ -104,26 +107,37 @@ class People:
             self.kept.popitem(last=False)
 
 
-def measure_widths(people: People, visits: Iterable[tuple[int, Span]]) -> InputWidths:
-    """How wide the arrays of all users must be, by the visits to the first users; the same whoever is asked first."""
+def state_widths(people: People, *, queries: int, history: int, has_test: bool) -> InputWidths:
+    """Widths by what the data state and by constants, never by anybody's log; a client cuts what has no room.
+
+    has_test: whether lists of the test period must fit, too. A history row has room for two titles.
+    """
+    sizes, n_words = people.population.list_sizes, people.population.n_query_words
+    stated = [sizes.other, sizes.test] if has_test else [sizes.other]
+    documents = MOST_LISTED if 0 in stated else max(stated)
+    return InputWidths(queries, documents, history, n_words, min(2 * people.title_words, N_TITLE_WORDS))
+
+
+def training_widths(people: People) -> InputWidths:
+    """Of clients that train."""
+    return state_widths(people, queries=MOST_SEARCHES, history=MOST_SEARCHES + N_LONG, has_test=False)
+
+
+def narrow_widths(people: People, spans: Iterable[Span]) -> InputWidths:
+    """No wider than anybody's searches need, for training in one place, which holds all of them in memory at once."""
     widest = np.ones(5, dtype=np.int64)
-    for user, span in visits:
-        if user < MOST_SCANNED:
+    for span in spans:
+        for user in range(people.population.n_users):
             widest = np.maximum(widest, _measure(people.inputs_of(user, span)))
-    queries, documents, history, query_words, title_words = (int(width) for width in widest)
-    return InputWidths(queries, documents, history, query_words, title_words)
+    return InputWidths(*np.minimum(widest, astuple(training_widths(people))).tolist())
 
 
-def list_scanned(people: People, spans: Iterable[Span]) -> list[tuple[int, Span]]:
-    """Visits of spans to the users by whose logs widths are found."""
-    return [(user, span) for user in range(min(people.population.n_users, MOST_SCANNED)) for span in spans]
-
-
-def most_own_words(people: People) -> int:
-    """Rows that every client's table of personal vectors has room for."""
-    n_scanned = min(people.population.n_users, MOST_SCANNED)
-    scanned = max((len(people.record_of(user).own_words) for user in range(n_scanned)), default=0)
-    return max(1, scanned if n_scanned == people.population.n_users else MOST_OWN)
+def count_cut(inputs: PersonalInputs, widths: InputWidths) -> int:
+    """Searches that are left out, or lose documents or words of the query, where inputs get these widths."""
+    n_left_out = max(len(inputs.is_query) - widths.queries, 0)
+    n_beyond = np.count_nonzero(inputs.is_document[n_left_out:, widths.documents :], axis=1)
+    n_beyond += np.count_nonzero(inputs.query_words[n_left_out:, widths.query_words :], axis=1)
+    return n_left_out + int(np.count_nonzero(n_beyond))
 
 
 def _measure(inputs: PersonalInputs) -> Array:

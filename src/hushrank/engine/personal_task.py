@@ -19,7 +19,7 @@ from hushrank.engine.device import find_device
 from hushrank.engine.personal_combine import combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
-from hushrank.engine.personal_people import measure_widths, stack_block
+from hushrank.engine.personal_people import count_cut, stack_block, training_widths
 from hushrank.engine.personal_schedule import (
     RoundSchedule,
     Schedule,
@@ -87,7 +87,7 @@ class FlatSearch:
     @cached_property
     def widths(self) -> InputWidths:
         """Of all trainings. Why all at once: one program trains everybody."""
-        return measure_widths(self.setting.people, self.schedule.list_visits())
+        return training_widths(self.setting.people)
 
     @property
     def may_be_late(self) -> bool:
@@ -138,10 +138,17 @@ class FlatSearch:
             number=number,
             round=step.round,
         )
-        searches = sum(len(setting.people.searches_in(int(i), span)) for i, span in zip(ids, spans, strict=True))
+        searches, n_cut = self.count_searches(asked)
+        evidence |= prefix_evidence({"cut_searches": n_cut}) if n_cut else {}
         own = {} if store is None else store.state()
         state = {**state, **own} if combined is None else self.move({**state, **own}, combined)
         return state, {**seen, **evidence, SEARCHES: searches}
+
+    def count_searches(self, step: SearchStep) -> tuple[int, int]:
+        """That clients have in a step; and how many of them they had to cut or to leave out."""
+        visits = zip(step.ids.tolist(), step.spans, strict=True)
+        every = [self.setting.people.inputs_of(client, span) for client, span in visits]
+        return sum(len(inputs.is_query) for inputs in every), sum(count_cut(inputs, self.widths) for inputs in every)
 
     def move(self, state: NamedArrays, combined: Combined) -> NamedArrays:
         """The state with the new model."""

@@ -139,6 +139,15 @@ def take_queries(inputs: PersonalInputs, places: Array) -> PersonalInputs:
     return PersonalInputs._make((*(array[places] for array in inputs[:-1]), inputs.history))
 
 
+def trim_history(inputs: PersonalInputs) -> PersonalInputs:
+    """The same searches (at least one) with the rows alone that models can reach: no score changes."""
+    first, last = max(int(inputs.n_long.min()) - N_LONG, 0), int(inputs.n_before.max())
+    history = HistoryTable(*(array[first:last] for array in inputs.history))
+    return inputs._replace(
+        n_long=inputs.n_long - np.int32(first), n_before=inputs.n_before - np.int32(first), history=history
+    )
+
+
 def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:
     """Users of equal widths as one tree: every array gets a first axis [n_users]."""
     history = HistoryTable(*(np.stack(arrays) for arrays in zip(*(user.history for user in users), strict=True)))

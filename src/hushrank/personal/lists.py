@@ -89,6 +89,10 @@ class EvenLists:
     def list_sizes(self) -> ListSizes:
         return ListSizes(test=self.size, other=self.size)
 
+    @property
+    def n_query_words(self) -> int:
+        return self.population.n_query_words
+
     def log_of(self, user: int) -> SearchLog:
         return cut_lists(self.population.log_of(user), self.size)
 

@@ -141,6 +141,10 @@ class SearchPopulation(Protocol):
     def list_sizes(self) -> ListSizes:
         """The same for all users; a list with more clicked documents is longer."""
 
+    @property
+    def n_query_words(self) -> int:
+        """Of the longest query that anybody can make."""
+
     def log_of(self, user: int) -> SearchLog:
         """Everything that one user did, in all periods."""
 

@@ -15,7 +15,7 @@ from hushrank.data.shapes import change_shape, split_seed
 from hushrank.personal.documents import GeneratedDocuments, make_documents
 from hushrank.personal.log import Collection, ListSizes, Periods, SearchLog
 from hushrank.personal.shapes import POPULATIONS, PopulationShape
-from hushrank.personal.users import make_user_log
+from hushrank.personal.users import MOST_WORDS, make_user_log
 from hushrank.streams import Purpose, seed_key, stream
 from hushrank.types import Array
 
@@ -56,6 +56,10 @@ class GeneratedPopulation:
     @property
     def list_sizes(self) -> ListSizes:
         return ListSizes(test=self.shape.n_candidates, other=self.shape.n_short)
+
+    @property
+    def n_query_words(self) -> int:
+        return MOST_WORDS
 
     @cached_property
     def documents(self) -> GeneratedDocuments:

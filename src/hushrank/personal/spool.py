@@ -84,6 +84,8 @@ class PopulationWriter:
 class SpooledPopulation:
     """A population that was written to a directory; the general list of a search is BM25's."""
 
+    n_query_words = N_QUERY_WORDS
+
     def __init__(self, directory: Path) -> None:
         path = directory / _DESCRIPTION
         if not path.is_file():

@@ -13,7 +13,7 @@ import numpy as np
 from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
-from hushrank.engine.personal_people import MOST_SCANNED
+from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
 from hushrank.engine.personal_schedule import plan_online, train_span
 from hushrank.engine.personal_setting import FOLD, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
@@ -65,10 +65,17 @@ class PersonalExperiment:
     def review(self, results: list[CellResult]) -> list[Notice]:
         found = [result.shown.get("evidence/answers") for result in results]
         n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
-        if not n_lost:
-            return []
-        sentence = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
-        return [Notice("lost-steps", sentence, "Lower stragglers or dropout, or ask more clients (cohort).")]
+        notices = []
+        if n_lost:
+            said = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
+            notices.append(Notice("lost-steps", said, "Lower stragglers or dropout, or ask more clients (cohort)."))
+        if any("evidence/cut_searches" in result.shown for result in results):
+            said = (
+                f"Some clients have more to train on than they use: at most the latest {MOST_SEARCHES} searches, and "
+                "lists and queries up to the lengths that the data state (evidence/cut_searches)."
+            )
+            notices.append(Notice("cut-searches", said, "Nothing is wrong. Other clients do not notice."))
+        return notices
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
         placed = self.check(options)
