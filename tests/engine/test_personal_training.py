@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_users import DIM, TinyUsers, tiny_personal, tiny_task
+from tiny_users import DIM, PERIODS, TinyUsers, tiny_examination, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import find_attack
@@ -16,6 +17,7 @@ from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     WEEK,
     RoundSchedule,
+    end_of_training,
     find_answers,
     find_stragglers,
     measured_spans,
@@ -24,7 +26,7 @@ from hushrank.engine.personal_schedule import (
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
-from hushrank.personal.inputs import N_LONG, take_queries, trim_history
+from hushrank.personal.inputs import N_LONG, PersonalInputs, find_own_words, take_queries, trim_history
 from hushrank.personal.log import Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
@@ -232,6 +234,17 @@ class BusyUsers(TinyUsers):
         return make_log(searches) if user == 0 else log
 
 
+@dataclass(frozen=True)
+class LateWord(TinyUsers):
+    """User 0 searches for word 2, and from the third week of training on for word 11."""
+
+    def log_of(self, user: int) -> SearchLog:
+        late = self.periods.train + 2 * WEEK
+        times = [number * WEEK // 3 for number in range(21)]
+        searches = [Search(time, (11 if time >= late else 2,), tuple(range(4)), (1,)) for time in times]
+        return make_log(searches) if user == 0 else super().log_of(user)
+
+
 def test_what_a_client_trains_on_does_not_depend_on_how_much_others_search() -> None:
     usual, busy = (tiny_task(tiny_personal(users, cohort=5)) for users in (TinyUsers(), BusyUsers()))
     assert usual.widths == busy.widths
@@ -251,6 +264,28 @@ def test_scores_need_no_more_history_than_is_kept_for_them() -> None:
     assert len(trimmed.history.sessions) == trimmed.n_before.max() < len(inputs.history.sessions)
     rows = [each.history.query_words[: each.n_before[0]].tolist() for each in (some, trimmed)]
     assert rows[0] == rows[1]
+
+
+def test_a_word_has_no_personal_vector_before_the_training_that_sees_it() -> None:
+    setting = tiny_personal(LateWord(), updating="continue", stages=4)
+    assert setting.people.record_of(0).own_words.tolist() == [2, 11]
+    found: list[int] = []
+
+    def score(users: Sequence[int], inputs: PersonalInputs) -> np.ndarray:
+        found.append(int(inputs.query_rows[users.index(0)].max()))
+        return np.zeros(inputs.is_clicked.shape)
+
+    last = {"offline": Span(PERIODS.train + 2 * WEEK, PERIODS.train + 3 * WEEK)}  # word 11 comes for the first time
+    for training in (1, 2, 3):
+        trained = end_of_training(PERIODS, updating="continue", training=training)
+        tiny_examination(setting).measure(score, last, trained=trained)
+    assert found == [-1, -1, 1]
+
+
+def test_the_first_words_are_kept_where_there_are_too_many() -> None:
+    log = make_log([Search(n, (word,), (0, 1), (0,)) for n, word in enumerate((9, 4, 7, 7, 7))])
+    words, since = find_own_words(log, most=2)
+    assert words.tolist() == [4, 9] and since.tolist() == [1, 0]  # 7 is the most frequent, which shows later
 
 
 def test_weeks_are_measured_on_the_next_one() -> None:

@@ -71,12 +71,12 @@ class Examination:
         has_test = span.stop > self.people.population.periods.test
         return state_widths(self.people, queries=_SEARCHES, history=_HISTORY, has_test=has_test)
 
-    def measure(self, score: ScoreRows, spans: dict[str, Span]) -> dict[str, Array]:
-        """{metric: number}, and for each user the mean over the user's searches."""
+    def measure(self, score: ScoreRows, spans: dict[str, Span], *, trained: float) -> dict[str, Array]:
+        """{metric: number}, and for each user the mean over the user's searches. trained: as of `People.inputs_of`."""
         named: dict[str, Array] = {}
         for prefix, span in spans.items():
             ours, original = _Sums(self.people.population.n_users), _Sums(self.people.population.n_users)
-            for users, inputs in self.list_blocks(span):
+            for users, inputs in self.list_blocks(span, trained=trained):
                 self._add(ours, original, score(users, inputs), users, inputs)
             named |= ours.means(prefix, has_lists=self.has_lists)
             if prefix == "offline":
@@ -91,11 +91,11 @@ class Examination:
         ours.changes += count_changes(flat, clicked, listed) if self.has_lists else PairChanges(0, 0, 0)
         original.add(measure_clicked(np.zeros(clicked.shape), clicked, listed), owners)
 
-    def list_blocks(self, span: Span) -> Iterator[tuple[list[int], PersonalInputs]]:
+    def list_blocks(self, span: Span, *, trained: float) -> Iterator[tuple[list[int], PersonalInputs]]:
         """Rows of up to eight searches of one user each, sixteen rows at a time."""
         widths, waiting = self.widths(span), list[tuple[int, PersonalInputs]]()
         for user in range(self.people.population.n_users):
-            inputs = self.people.inputs_of(user, span)
+            inputs = self.people.inputs_of(user, span, trained=trained)
             n = len(inputs.is_query)
             for first in range(0, n, _SEARCHES):
                 some = take_queries(inputs, np.arange(first, min(first + _SEARCHES, n)))

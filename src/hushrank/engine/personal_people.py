@@ -16,6 +16,7 @@ import numpy as np
 from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
     N_LONG,
+    NO_ROW,
     NO_SESSION,
     HistoryTable,
     InputWidths,
@@ -29,7 +30,8 @@ from hushrank.personal.inputs import (
 from hushrank.personal.log import N_TITLE_WORDS, SearchLog, SearchPopulation, slice_log
 from hushrank.types import Array
 
-MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the most frequent ones are kept
+MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the first ones are kept, because
+# how often a word will be searched for is not known when it is
 MOST_SEARCHES = 512  # of a span that a client trains on: the latest. Why a constant: what one client trains on must not
 # depend on how much another one searched, or noise on its own update would not hide that one
 MOST_LISTED = 50  # documents of a list, where the data state no size
@@ -49,12 +51,17 @@ class Record(NamedTuple):
 
     log: SearchLog
     features: Array  # [m, n_features]
-    own_words: Array  # [n_own] int32, those that have a personal vector
+    own_words: Array  # [n_own] int32 ascending, those that have or will have a personal vector in this run
+    own_since: Array  # [n_own] int64, when each was first searched for
 
 
 @dataclass(frozen=True)
 class People:
-    """The users of a run. `end`: when the last training data come, after which no word gets a personal vector."""
+    """The users of a run. `end`: when the last training data come, after which no word gets a personal vector.
+
+    A client's table has one row for each word until then, whose place never changes; a row is used from the training on
+    that has seen its word, and until then the global vector stands in.
+    """
 
     population: SearchPopulation
     source: FeatureSource
@@ -76,7 +83,7 @@ class People:
         if not isinstance(found, Record):
             log = self.population.log_of(user)
             known = slice_log(log, 0, int(np.searchsorted(log.times, self.end, side="left")))
-            found = Record(log, make_features(self.source, log), find_own_words(known, most=MOST_OWN))
+            found = Record(log, make_features(self.source, log), *find_own_words(known, most=MOST_OWN))
             self._keep(user, found)
         return found
 
@@ -88,17 +95,25 @@ class People:
         has_click[log.owners()[log.is_clicked]] = True
         return np.arange(first, stop)[has_click[first:stop]]
 
-    def inputs_of(self, user: int, span: Span) -> PersonalInputs:
-        """The searches of a span with their history, as wide as they are."""
-        found = self.kept.get((user, span))
+    def inputs_of(self, user: int, span: Span, *, trained: float | None = None) -> PersonalInputs:
+        """The searches of a span with their history, as wide as they are.
+
+        trained: when the data of the training ended; later words have no personal vector. None: with the span.
+        """
+        trained = span.stop if trained is None else trained
+        found = self.kept.get((user, span, trained))
         if not isinstance(found, PersonalInputs):
             record, searches = self.record_of(user), self.searches_in(user, span)
             collection = self.population.collection
             found = gather_inputs(
                 record.log, collection, record.features, searches=searches, own_words=record.own_words
             )
-            found = found._replace(document_words=found.document_words[..., : self.title_words])
-            self._keep((user, span), found)
+            is_known = np.append(record.own_since < trained, False)  # Why: the last one is that of NO_ROW
+            found = found._replace(
+                document_words=found.document_words[..., : self.title_words],
+                query_rows=np.where(is_known[found.query_rows], found.query_rows, np.int32(NO_ROW)),
+            )
+            self._keep((user, span, trained), found)
         return found
 
     def _keep(self, name: Hashable, value: Record | PersonalInputs) -> None:

@@ -54,6 +54,13 @@ def train_span(periods: Periods, *, updating: str, training: int) -> Span:
     return Span(periods.train + (first - 1) * WEEK, periods.train + training * WEEK)
 
 
+def end_of_training(periods: Periods, *, updating: str, training: int) -> float:
+    """When the data of a training end; 0: before the first one."""
+    if updating == "once":
+        return periods.validation
+    return periods.train + training * WEEK
+
+
 def measured_spans(periods: Periods, *, updating: str, training: int) -> dict[str, Span]:
     """{prefix of metrics: searches to measure on} after a training (0: before the first); of weeks, the next one."""
     if updating == "once":

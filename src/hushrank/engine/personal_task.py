@@ -24,6 +24,7 @@ from hushrank.engine.personal_schedule import (
     RoundSchedule,
     Schedule,
     SearchStep,
+    end_of_training,
     find_answers,
     find_stragglers,
     measured_spans,
@@ -198,7 +199,9 @@ class FlatSearch:
     def examine(self, state: NamedArrays) -> NamedArrays:
         settings, arrays = self.setting.settings, self.arrays
         training = int(state[STEPS]) // self.schedule.steps_each
-        spans = measured_spans(self.setting.people.population.periods, updating=settings.updating, training=training)
+        periods = self.setting.people.population.periods
+        spans = measured_spans(periods, updating=settings.updating, training=training)
+        trained = end_of_training(periods, updating=settings.updating, training=training)
         store = PersonalStore(state) if ROWS in state else None
         with jax.default_device(find_device(self.platform)):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
@@ -207,7 +210,7 @@ class FlatSearch:
                 own = arrays.personal_of(store, users, size=len(inputs.is_query))
                 return np.asarray(score_rows(arrays.model, shared, own, inputs))
 
-            return self.examination.measure(score, spans)
+            return self.examination.measure(score, spans, trained=trained)
 
 
 def make_flat(setting: PersonalSetting, arrays: ModelArrays, examination: Examination, platform: str) -> FlatSearch:
