@@ -9,7 +9,13 @@ from hushrank.personal.keys import settings_of
 from hushrank.personal.population import population_named
 from hushrank.personal.shapes import WEEK
 from hushrank.privacy.placement import Scheme
-from hushrank.recipes.personal_setting import exposure_of_clients, find_population, resolve_personal, with_users
+from hushrank.recipes.personal_setting import (
+    exposure_of_clients,
+    find_population,
+    resolve_personal,
+    server_step_of,
+    with_users,
+)
 from hushrank.recipes.recipe import NAMED, change_recipe, hash_recipe
 
 FEDPS = NAMED["fedps"]
@@ -43,6 +49,9 @@ FEDPS = NAMED["fedps"]
         ({"sigma": 0.1}, "sigma is for recipe foltr-es"),
         ({"attack": "poisoned-clicks", "n_malicious": 3}, "a click log says who clicked what"),
         ({"aggregation": "bulyan", "assumed_malicious": 3}, "is not defined for 10 clients"),
+        ({"attack": "at-bound", "n_malicious": 3}, "bounds none: say how long they are with bound"),
+        ({"update_norm": 0.5}, "its length alone bounds nobody's influence: leave update_norm out"),
+        ({"updating": "online", "server_fade": True}, "takes as many as clients apply for: leave server_fade out"),
         ({"stragglers": 1.0}, "somebody has to answer"),
         ({"data": "personal-like:n_users=20", "cohort": 30}, "must be from 1 to n_clients, which is 20"),
     ],
@@ -91,3 +100,12 @@ def test_all_weeks_are_measured_on_lists_of_one_size() -> None:
         sizes[updating] = [int(np.diff(log.starts)[weeks == week].max()) for week in (6, 7)]
         np.testing.assert_array_equal(log.queries, population_named(name).log_of(1).queries)
     assert sizes["once"][1] > 5 and sizes == {"once": [5, sizes["once"][1]], "continue": [5, 5]}
+
+
+@pytest.mark.parametrize(("updating", "n_steps"), [("once", 2 * 2), ("retrain", 2 * 2), ("continue", 2 * 2 * 3)])
+def test_the_rate_of_the_server_falls_to_zero_in_the_last_step(updating: str, n_steps: int) -> None:
+    """Nine clients, four at a time, make two steps: one of four and one of five. Retraining begins anew every week."""
+    stages = None if updating == "once" else 4
+    changes = {"data": "personal-like:n_users=9", "cohort": 4, "rounds": 2, "server_fade": True, "stages": stages}
+    recipe = with_users(change_recipe(FEDPS, {**changes, "updating": updating}), find_population(str(changes["data"])))
+    assert server_step_of(recipe).fade == n_steps

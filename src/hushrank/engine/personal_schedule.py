@@ -83,9 +83,7 @@ class RoundSchedule:
 
     @cached_property
     def borders(self) -> Array:
-        """[n_steps + 1] where the steps of a round begin in its order; one client alone joins those before it."""
-        borders = np.append(np.arange(0, self.n_clients, self.cohort), self.n_clients)
-        return np.delete(borders, -2) if len(borders) > 2 and borders[-1] - borders[-2] == 1 else borders
+        return divide_round(self.n_clients, self.cohort)
 
     @property
     def steps_per_round(self) -> int:
@@ -107,6 +105,12 @@ class RoundSchedule:
         for training in range(1, self.trainings + 1):
             span = train_span(self.periods, updating=self.updating, training=training)
             yield from ((client, span) for client in range(self.n_clients))
+
+
+def divide_round(n_clients: int, cohort: int) -> Array:
+    """[n_steps + 1] where the steps of a round begin in its order; one client alone joins those before it."""
+    borders = np.append(np.arange(0, n_clients, cohort), n_clients)
+    return np.delete(borders, -2) if len(borders) > 2 and borders[-1] - borders[-2] == 1 else borders
 
 
 @lru_cache(maxsize=8)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.engine.personal_people import People
-from hushrank.engine.personal_schedule import WEEK
+from hushrank.engine.personal_schedule import WEEK, divide_round
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.bm25 import make_index
@@ -147,8 +147,13 @@ def training_of(settings: PersonalSettings) -> LocalTraining:
 
 def server_step_of(recipe: Recipe) -> ServerStep:
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
-    n_steps = -(-recipe.n_clients // (recipe.cohort or recipe.n_clients)) * count_answers(recipe)
-    return ServerStep(recipe.server_optimiser, rate, n_steps if recipe.server_fade else None)
+    return ServerStep(recipe.server_optimiser, rate, count_steps(recipe) if recipe.server_fade else None)
+
+
+def count_steps(recipe: Recipe) -> int:
+    """From one beginning with a new model to the next: of one training where each begins anew, otherwise of all."""
+    per_round = len(divide_round(recipe.n_clients, recipe.cohort or recipe.n_clients)) - 1
+    return per_round * (recipe.rounds if settings_of(recipe).updating == "retrain" else count_answers(recipe))
 
 
 def count_answers(recipe: Recipe) -> int:
