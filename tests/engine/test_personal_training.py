@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_users import DIM, PERIODS, TinyUsers, tiny_examination, tiny_personal, tiny_task
+from tiny_users import DIM, PERIODS, TinyUsers, tiny_examination, tiny_people, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import find_attack
-from hushrank.engine.personal_people import MOST_SEARCHES, Span, stack_block
+from hushrank.engine.personal_people import MOST_SEARCHES, People, Span, stack_block
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     WEEK,
+    Lateness,
     RoundSchedule,
+    SearchStep,
     end_of_training,
     find_answers,
     find_stragglers,
@@ -31,6 +33,7 @@ from hushrank.personal.log import Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.runs.personal_search import count_messages
 from hushrank.streams import seed_key
 from hushrank.types import NamedArrays
 
@@ -82,7 +85,7 @@ def test_the_mean_weighs_those_who_answered_by_their_pairs() -> None:
     task = tiny_task(setting)
     state = task.start()
     after, _ = task.advance(state, 1, 1)
-    came = np.flatnonzero(~task.is_late)
+    came = np.flatnonzero(~task.lateness.is_late)
     assert len(came) == 3
     step = task.schedule.step_at(1)._replace(ids=came, spans=task.schedule.step_at(1).spans[:3])
     messages = list(task.visit_clients(state["params"], PersonalStore(state), step))
@@ -90,7 +93,7 @@ def test_the_mean_weighs_those_who_answered_by_their_pairs() -> None:
     assert weights.tolist() == [3.0 * 9] * 3  # nine searches of training, one of four clicked: three pairs each
     mean = sum(m.weight * m.delta.astype(np.float64) for m in messages) / weights.sum()
     assert np.allclose(after["params"] - state["params"], mean, atol=1e-7)
-    assert (after["personal/starts"][task.is_late] == -1).all()  # who misses the deadline is not visited
+    assert (after["personal/starts"][task.lateness.is_late] == -1).all()  # who misses the deadline is not visited
 
 
 def test_federated_twins_are_one_central_user() -> None:
@@ -209,16 +212,14 @@ def test_retraining_begins_anew_and_continuing_does_not() -> None:
 
 def test_online_steps_wait_for_k_clients_with_enough_new_searches() -> None:
     setting = tiny_personal(updating="online", stages=4)
-    schedule = plan_online(setting.people, cohort=2, trainings=3)
+    schedule = plan_online(setting.people, Lateness(5, 0.0, 0.0, seed_key(1)), cohort=2, trainings=3)
     steps = [step for week in schedule.weeks for step in week]
     assert steps and all(len(step.ids) == 2 == len(set(step.ids.tolist())) for step in steps)
     for step in steps:
         counts = [len(setting.people.searches_in(int(i), span)) for i, span in zip(step.ids, step.spans, strict=True)]
         assert min(counts) >= 4
-    seen = sum(
-        len(setting.people.searches_in(int(i), s)) for step in steps for i, s in zip(step.ids, step.spans, strict=True)
-    )
-    assert seen <= 5 * 9  # no search is used twice
+    seen = list_used(setting.people, steps)
+    assert len(seen) == len(set(seen)) > 5 * 4  # no search is used twice
     task = tiny_task(setting)
     assert task.rounds == 3 * schedule.steps_each
     advance_all(task)
@@ -286,6 +287,36 @@ def test_the_first_words_are_kept_where_there_are_too_many() -> None:
     log = make_log([Search(n, (word,), (0, 1), (0,)) for n, word in enumerate((9, 4, 7, 7, 7))])
     words, since = find_own_words(log, most=2)
     assert words.tolist() == [4, 9] and since.tolist() == [1, 0]  # 7 is the most frequent, which shows later
+
+
+def list_used(people: People, steps: Sequence[SearchStep]) -> list[tuple[int, int]]:
+    """(client, search) of everything that is trained on."""
+    visits = [(int(client), span) for step in steps for client, span in zip(step.ids, step.spans, strict=True)]
+    return [(client, int(search)) for client, span in visits for search in people.searches_in(client, span)]
+
+
+def test_who_misses_the_deadline_online_keeps_its_searches_for_the_next_time() -> None:
+    """It comes with everything since its last answer, not since it was last asked."""
+    people, late = tiny_people(end=8 * WEEK), Lateness(5, 0.0, 0.4, seed_key(5))
+    schedule = plan_online(people, late, cohort=3, trainings=5)
+    steps, since, n_again = [step for week in schedule.weeks for step in week], dict[int, float](), 0
+    for step in steps:
+        answers, _ = late.find_answers(step.ids, step=step.number)
+        for client, span, came in zip(step.ids.tolist(), step.spans, answers, strict=True):
+            assert span.first == since.get(client, PERIODS.train)
+            n_again += not came
+            since |= {client: span.stop} if came else {}
+    assert n_again > 0 and len(steps) > 2
+    task = tiny_task(tiny_personal(updating="online", stages=4, dropout=0.4))
+    assert task.schedule is task.setting.schedule_of(task.arrays.key)  # planned once
+
+
+def test_every_attempt_counts_as_messages() -> None:
+    setting = tiny_personal(cohort=5, rounds=3, dropout=0.6)
+    lateness = setting.lateness_of(setting.key_of(0))
+    attempts = [lateness.find_answers(np.arange(5), step=step)[1] for step in (1, 2, 3)]
+    assert count_messages(setting) == 5 * sum(attempts) > 5 * 3
+    assert count_messages(tiny_personal(cohort=2, rounds=3)) == 5 * 3
 
 
 def test_weeks_are_measured_on_the_next_one() -> None:

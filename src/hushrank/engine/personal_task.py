@@ -20,16 +20,7 @@ from hushrank.engine.personal_combine import combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
 from hushrank.engine.personal_people import count_cut, stack_block, training_widths
-from hushrank.engine.personal_schedule import (
-    RoundSchedule,
-    Schedule,
-    SearchStep,
-    end_of_training,
-    find_answers,
-    find_stragglers,
-    measured_spans,
-    plan_online,
-)
+from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.record import stack_named
@@ -95,8 +86,8 @@ class FlatSearch:
         return self.setting.dropout > 0 or self.setting.settings.stragglers > 0
 
     @cached_property
-    def is_late(self) -> Array:
-        return find_stragglers(self.setting.n_clients, self.setting.settings.stragglers, self.arrays.key)
+    def lateness(self) -> Lateness:
+        return self.setting.lateness_of(self.arrays.key)
 
     def start(self) -> NamedArrays:
         params = self.arrays.flatten_first()
@@ -120,7 +111,7 @@ class FlatSearch:
         state = {**state, STEPS: np.asarray(number)}
         if not len(step.ids):
             return state, {SEARCHES: 0}
-        answers, attempts = find_answers(step.ids, self.is_late, setting.dropout, self.arrays.key, step=number)
+        answers, attempts = self.lateness.find_answers(step.ids, step=step.number)
         seen = prefix_evidence({"attempts": attempts, "answers": int(answers.sum())}) if self.may_be_late else {}
         if not answers.any():
             return state, {**seen, SEARCHES: 0}
@@ -215,17 +206,4 @@ class FlatSearch:
 
 def make_flat(setting: PersonalSetting, arrays: ModelArrays, examination: Examination, platform: str) -> FlatSearch:
     """With the schedule that the setting asks for."""
-    settings, people = setting.settings, setting.people
-    if settings.updating == "online":
-        online = plan_online(people, cohort=setting.cohort, trainings=settings.n_trainings)
-        return FlatSearch(setting, online, arrays, examination, platform)
-    schedule = RoundSchedule(
-        setting.n_clients,
-        setting.cohort,
-        setting.rounds,
-        settings.n_trainings,
-        people.population.periods,
-        settings.updating,
-        arrays.key,
-    )
-    return FlatSearch(setting, schedule, arrays, examination, platform)
+    return FlatSearch(setting, setting.schedule_of(arrays.key), arrays, examination, platform)

@@ -14,7 +14,7 @@ from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
-from hushrank.engine.personal_schedule import plan_online, train_span
+from hushrank.engine.personal_schedule import count_asked, train_span
 from hushrank.engine.personal_setting import FOLD, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
@@ -182,13 +182,12 @@ def count_params(setting: PersonalSetting) -> int:
 
 
 def count_messages(setting: PersonalSetting) -> int:
-    """That clients send in one training, those included that come too late."""
+    """That clients are asked for in the first repeat, those included that come too late or are asked for again."""
     if setting.settings.is_central:
         return 0
-    if setting.settings.updating != "online":
-        return setting.n_clients * setting.rounds * setting.settings.n_trainings
-    planned = plan_online(setting.people, cohort=setting.cohort, trainings=setting.settings.n_trainings)
-    return len(list(planned.list_visits()))
+    key = setting.key_of(0)
+    schedule, lateness = setting.schedule_of(key), setting.lateness_of(key)
+    return count_asked(schedule, lateness, trainings=setting.settings.n_trainings)
 
 
 def count_searches(setting: PersonalSetting) -> int:
