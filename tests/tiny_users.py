@@ -17,6 +17,7 @@ from hushrank.personal.features import N_FEATURES, FeatureSource
 from hushrank.personal.keys import PersonalSettings
 from hushrank.personal.log import (
     Collection,
+    ListSizes,
     Periods,
     Search,
     SearchLog,
@@ -30,6 +31,7 @@ from hushrank.personal.topics import make_topics
 from hushrank.personal.training import LocalTraining
 
 N_WORDS, DIM = 12, 4
+LISTS = ListSizes(4, 4)
 PERIODS = Periods(2 * WEEK, 5 * WEEK, 6 * WEEK)
 
 
@@ -44,6 +46,8 @@ class TinyUsers:
     description: str = "users made by hand"
     periods: Periods = PERIODS
     is_generated: bool = True
+    list_sizes: ListSizes = LISTS
+    n_query_words: int = 2
 
     @property
     def identity(self) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_users import DIM, N_WORDS, TinyUsers, tiny_personal, tiny_task
+from tiny_users import DIM, N_WORDS, PERIODS, TinyUsers, tiny_examination, tiny_people, tiny_personal, tiny_task
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import FunctionAttack, find_attack
+from hushrank.engine.personal_people import MOST_SEARCHES, People, Span, stack_block
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
+    WEEK,
+    Lateness,
     RoundSchedule,
+    SearchStep,
+    end_of_training,
     find_answers,
     find_stragglers,
     measured_spans,
@@ -22,10 +28,12 @@ from hushrank.engine.personal_schedule import (
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
-from hushrank.personal.log import N_QUERY_WORDS, SearchLog
+from hushrank.personal.inputs import N_LONG, PersonalInputs, find_own_words, take_queries, trim_history
+from hushrank.personal.log import N_QUERY_WORDS, Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
+from hushrank.runs.personal_search import count_messages
 from hushrank.streams import seed_key
 from hushrank.types import Array, AttackView, NamedArrays
 
@@ -77,7 +85,7 @@ def test_the_mean_weighs_those_who_answered_by_their_pairs() -> None:
     task = tiny_task(setting)
     state = task.start()
     after, _ = task.advance(state, 1, 1)
-    came = np.flatnonzero(~task.is_late)
+    came = np.flatnonzero(~task.lateness.is_late)
     assert len(came) == 3
     step = task.schedule.step_at(1)._replace(ids=came, spans=task.schedule.step_at(1).spans[:3])
     messages = list(task.visit_clients(state["params"], PersonalStore(state), step))
@@ -85,7 +93,7 @@ def test_the_mean_weighs_those_who_answered_by_their_pairs() -> None:
     assert weights.tolist() == [3.0 * 9] * 3  # nine searches of training, one of four clicked: three pairs each
     mean = sum(m.weight * m.delta.astype(np.float64) for m in messages) / weights.sum()
     assert np.allclose(after["params"] - state["params"], mean, atol=1e-7)
-    assert (after["personal/starts"][task.is_late] == -1).all()  # who misses the deadline is not visited
+    assert (after["personal/starts"][task.lateness.is_late] == -1).all()  # who misses the deadline is not visited
 
 
 def test_federated_twins_are_one_central_user() -> None:
@@ -259,19 +267,111 @@ def test_retraining_begins_anew_and_continuing_does_not() -> None:
 
 def test_online_steps_wait_for_k_clients_with_enough_new_searches() -> None:
     setting = tiny_personal(updating="online", stages=4)
-    schedule = plan_online(setting.people, cohort=2, trainings=3)
+    schedule = plan_online(setting.people, Lateness(5, 0.0, 0.0, seed_key(1)), cohort=2, trainings=3)
     steps = [step for week in schedule.weeks for step in week]
     assert steps and all(len(step.ids) == 2 == len(set(step.ids.tolist())) for step in steps)
     for step in steps:
         counts = [len(setting.people.searches_in(int(i), span)) for i, span in zip(step.ids, step.spans, strict=True)]
         assert min(counts) >= 4
-    seen = sum(
-        len(setting.people.searches_in(int(i), s)) for step in steps for i, s in zip(step.ids, step.spans, strict=True)
-    )
-    assert seen <= 5 * 9  # no search is used twice
+    seen = list_used(setting.people, steps)
+    assert len(seen) == len(set(seen)) > 5 * 4  # no search is used twice
     task = tiny_task(setting)
     assert task.rounds == 3 * schedule.steps_each
     advance_all(task)
+
+
+@dataclass(frozen=True)
+class BusyUsers(TinyUsers):
+    """User 0 makes 600 searches in the weeks of training, with twice as many documents and words in each."""
+
+    def log_of(self, user: int) -> SearchLog:
+        first, log = self.periods.train, super().log_of(user)
+        searches = [Search(first + 60 * n, (2, 3, 4, 5), tuple(range(8)), (n % 8,)) for n in range(600)]
+        return make_log(searches) if user == 0 else log
+
+
+@dataclass(frozen=True)
+class LateWord(TinyUsers):
+    """User 0 searches for word 2, and from the third week of training on for word 11."""
+
+    def log_of(self, user: int) -> SearchLog:
+        late = self.periods.train + 2 * WEEK
+        times = [number * WEEK // 3 for number in range(21)]
+        searches = [Search(time, (11 if time >= late else 2,), tuple(range(4)), (1,)) for time in times]
+        return make_log(searches) if user == 0 else super().log_of(user)
+
+
+def test_what_a_client_trains_on_does_not_depend_on_how_much_others_search() -> None:
+    usual, busy = (tiny_task(tiny_personal(users, cohort=5)) for users in (TinyUsers(), BusyUsers()))
+    assert usual.widths == busy.widths
+    assert (busy.widths.queries, busy.widths.documents, busy.widths.query_words) == (MOST_SEARCHES, 4, 2)
+    step = busy.schedule.step_at(1)
+    assert busy.count_searches(step) == (600 + 4 * 9, 600) and usual.count_searches(step) == (5 * 9, 0)
+    inputs = busy.setting.people.inputs_of(0, step.spans[0])
+    fitted = stack_block(busy.setting.people, [inputs], busy.widths, size=1)
+    assert fitted.is_query.sum() == MOST_SEARCHES and fitted.n_before[0, -1] == 599 - (600 - MOST_SEARCHES - N_LONG)
+
+
+def test_scores_need_no_more_history_than_is_kept_for_them() -> None:
+    setting = tiny_personal()
+    inputs = setting.people.inputs_of(1, Span(5 * WEEK, 7 * WEEK))
+    some = take_queries(inputs, np.arange(1, 3))
+    trimmed = trim_history(some)
+    assert len(trimmed.history.sessions) == trimmed.n_before.max() < len(inputs.history.sessions)
+    rows = [each.history.query_words[: each.n_before[0]].tolist() for each in (some, trimmed)]
+    assert rows[0] == rows[1]
+
+
+def test_a_word_has_no_personal_vector_before_the_training_that_sees_it() -> None:
+    setting = tiny_personal(LateWord(), updating="continue", stages=4)
+    assert setting.people.record_of(0).own_words.tolist() == [2, 11]
+    found: list[int] = []
+
+    def score(users: Sequence[int], inputs: PersonalInputs) -> np.ndarray:
+        found.append(int(inputs.query_rows[users.index(0)].max()))
+        return np.zeros(inputs.is_clicked.shape)
+
+    last = {"offline": Span(PERIODS.train + 2 * WEEK, PERIODS.train + 3 * WEEK)}  # word 11 comes for the first time
+    for training in (1, 2, 3):
+        trained = end_of_training(PERIODS, updating="continue", training=training)
+        tiny_examination(setting).measure(score, last, trained=trained)
+    assert found == [-1, -1, 1]
+
+
+def test_the_first_words_are_kept_where_there_are_too_many() -> None:
+    log = make_log([Search(n, (word,), (0, 1), (0,)) for n, word in enumerate((9, 4, 7, 7, 7))])
+    words, since = find_own_words(log, most=2)
+    assert words.tolist() == [4, 9] and since.tolist() == [1, 0]  # 7 is the most frequent, which shows later
+
+
+def list_used(people: People, steps: Sequence[SearchStep]) -> list[tuple[int, int]]:
+    """(client, search) of everything that is trained on."""
+    visits = [(int(client), span) for step in steps for client, span in zip(step.ids, step.spans, strict=True)]
+    return [(client, int(search)) for client, span in visits for search in people.searches_in(client, span)]
+
+
+def test_who_misses_the_deadline_online_keeps_its_searches_for_the_next_time() -> None:
+    """It comes with everything since its last answer, not since it was last asked."""
+    people, late = tiny_people(end=8 * WEEK), Lateness(5, 0.0, 0.4, seed_key(5))
+    schedule = plan_online(people, late, cohort=3, trainings=5)
+    steps, since, n_again = [step for week in schedule.weeks for step in week], dict[int, float](), 0
+    for step in steps:
+        answers, _ = late.find_answers(step.ids, step=step.number)
+        for client, span, came in zip(step.ids.tolist(), step.spans, answers, strict=True):
+            assert span.first == since.get(client, PERIODS.train)
+            n_again += not came
+            since |= {client: span.stop} if came else {}
+    assert n_again > 0 and len(steps) > 2
+    task = tiny_task(tiny_personal(updating="online", stages=4, dropout=0.4))
+    assert task.schedule is task.setting.schedule_of(task.arrays.key)  # planned once
+
+
+def test_every_attempt_counts_as_messages() -> None:
+    setting = tiny_personal(cohort=5, rounds=3, dropout=0.6)
+    lateness = setting.lateness_of(setting.key_of(0))
+    attempts = [lateness.find_answers(np.arange(5), step=step)[1] for step in (1, 2, 3)]
+    assert count_messages(setting) == 5 * sum(attempts) > 5 * 3
+    assert count_messages(tiny_personal(cohort=2, rounds=3)) == 5 * 3
 
 
 def test_weeks_are_measured_on_the_next_one() -> None:

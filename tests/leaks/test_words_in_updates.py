@@ -9,6 +9,7 @@ import pytest
 
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.engine.personal_store import PersonalStore
+from hushrank.engine.personal_task import FlatSearch
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.metrics.roc import area_under_roc
 from hushrank.privacy.gaussian import SoundGaussian
@@ -38,6 +39,7 @@ def score_words(change: NamedArrays, vectors: Array) -> Array:
 def rate_guesses(setting: PersonalSetting, *, is_published: bool = False, shift: int = 0) -> float:
     """Mean over clients of the area under ROC for the words that client + shift searched for, among everybody's."""
     task = make_task(setting, 0, "cpu")
+    assert isinstance(task, FlatSearch)
     state, step = task.start(), task.schedule.step_at(1)
     changes = [m.delta for m in task.visit_clients(state["params"], PersonalStore(state), step)]
     if is_published:

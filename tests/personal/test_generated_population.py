@@ -7,6 +7,7 @@ import pytest
 
 from hushrank.personal.log import BACKGROUND, TEST, TRAIN, VALIDATION, SearchLog
 from hushrank.personal.population import GeneratedPopulation, population_named
+from hushrank.personal.sessions import divide_sessions
 from hushrank.personal.shapes import POPULATIONS, WEEK
 from hushrank.types import Array
 
@@ -116,8 +117,16 @@ def test_commercial_like_clicks_are_satisfied_ones() -> None:
     np.testing.assert_array_equal(log.is_clicked, log.dwell > 30)
     assert ((log.dwell > 0) & ~log.is_clicked).any()
     assert population.periods.train == 6 * WEEK and population.periods.test == round((6 + 2 * 5 / 6) * WEEK)
-    assert (np.diff(log.times)[np.diff(log.sessions) > 0] >= 1800).all()
-    assert (np.diff(log.times)[np.diff(log.sessions) == 0] < 1800).all()
+
+
+@pytest.mark.parametrize("kind", POPULATIONS)
+def test_sessions_come_from_times_and_never_from_what_was_meant(kind: str) -> None:
+    population = population_named(f"{kind}:{SMALL}")
+    logs = [population.log_of(user) for user in range(5)]
+    for log in logs:
+        np.testing.assert_array_equal(log.sessions, divide_sessions(log.queries, log.times))
+    lengths = np.concatenate([np.bincount(log.sessions) for log in logs])
+    assert lengths.mean() == pytest.approx(2.5, abs=0.6)  # about 80 sessions with a standard deviation of 2
 
 
 def test_a_user_may_have_one_search() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushrank.cli.data import app
-from hushrank.personal.log import Periods, Search, SearchLog, make_collection, make_log, pad_words
+from hushrank.personal.log import ListSizes, Periods, Search, SearchLog, make_collection, make_log, pad_words
 from hushrank.personal.summary import summarise_population
 
 
@@ -17,8 +17,8 @@ class TwoUsers:
     """User 0 searches three times, user 1 never."""
 
     name, description, n_users = "two", "two users", 2
-    identity, is_generated = "two", True
-    periods = Periods(train=10, validation=20, test=30)
+    identity, is_generated, n_query_words = "two", True, 1
+    periods, list_sizes = Periods(train=10, validation=20, test=30), ListSizes(test=0, other=0)
     collection = make_collection(pad_words([[2]] * 4, 50), ("", "?", "w2"))
 
     def log_of(self, user: int) -> SearchLog:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hushrank.personal.keys import settings_of
+from hushrank.personal.population import population_named
+from hushrank.personal.shapes import WEEK
 from hushrank.privacy.placement import Scheme
-from hushrank.recipes.personal_setting import exposure_of_clients, find_population, with_users
+from hushrank.recipes.personal_setting import (
+    exposure_of_clients,
+    find_population,
+    resolve_personal,
+    server_step_of,
+    with_users,
+)
 from hushrank.recipes.recipe import NAMED, change_recipe, hash_recipe
 
 FEDPS = NAMED["fedps"]
@@ -41,6 +50,9 @@ FEDPS = NAMED["fedps"]
         ({"attack": "poisoned-clicks", "n_malicious": 3}, "a click log says who clicked what"),
         ({"aggregation": "bulyan", "assumed_malicious": 3}, "is not defined for 10 clients"),
         ({"aggregation": "krum"}, "makes one client's update the step"),
+        ({"attack": "at-bound", "n_malicious": 3}, "bounds none: say how long they are with bound"),
+        ({"update_norm": 0.5}, "its length alone bounds nobody's influence: leave update_norm out"),
+        ({"updating": "online", "server_fade": True}, "takes as many as clients apply for: leave server_fade out"),
         ({"stragglers": 1.0}, "somebody has to answer"),
         ({"data": "personal-like:n_users=20", "cohort": 30}, "must be from 1 to n_clients, which is 20"),
     ],
@@ -75,3 +87,26 @@ def test_a_client_is_seen_once_in_a_round_and_every_round_counts_in_full() -> No
     staged = change_recipe(FEDPS, {"updating": "continue", "stages": 4, "rounds": 2, "privacy": "sound", "epsilon": 2})
     exposure = exposure_of_clients(staged, n_params=10)
     assert exposure.rounds == 3 * 2 and exposure.sampling == 1 and exposure.scheme == Scheme.rotation
+
+
+def test_all_weeks_are_measured_on_lists_of_one_size() -> None:
+    """aol-like has 50 documents in the test period, in which the last week lies, and 5 before."""
+    name, sizes = "aol-like:n_users=3,n_documents=1200,median_searches=200", {}
+    small = {"data": name, "cohort": 2, "word_dim": 4}
+    for updating in ("once", "continue"):
+        _, setting = resolve_personal(change_recipe(FEDPS, {**small, "updating": updating}))
+        population = setting.people.population
+        log = population.log_of(1)
+        weeks = (log.times - population.periods.train) // WEEK
+        sizes[updating] = [int(np.diff(log.starts)[weeks == week].max()) for week in (6, 7)]
+        np.testing.assert_array_equal(log.queries, population_named(name).log_of(1).queries)
+    assert sizes["once"][1] > 5 and sizes == {"once": [5, sizes["once"][1]], "continue": [5, 5]}
+
+
+@pytest.mark.parametrize(("updating", "n_steps"), [("once", 2 * 2), ("retrain", 2 * 2), ("continue", 2 * 2 * 3)])
+def test_the_rate_of_the_server_falls_to_zero_in_the_last_step(updating: str, n_steps: int) -> None:
+    """Nine clients, four at a time, make two steps: one of four and one of five. Retraining begins anew every week."""
+    stages = None if updating == "once" else 4
+    changes = {"data": "personal-like:n_users=9", "cohort": 4, "rounds": 2, "server_fade": True, "stages": stages}
+    recipe = with_users(change_recipe(FEDPS, {**changes, "updating": updating}), find_population(str(changes["data"])))
+    assert server_step_of(recipe).fade == n_steps

@@ -14,8 +14,8 @@ from secret_search import Secret, row_secret, search_bytes, search_files
 from tiny_users import TinyUsers
 
 from hushrank.engine.simulate import News
-from hushrank.personal.log import Search, SearchLog, make_log, slice_log
-from hushrank.personal.spool import ListSizes, PopulationWriter
+from hushrank.personal.log import ListSizes, Search, SearchLog, make_log, slice_log
+from hushrank.personal.spool import PopulationWriter
 from hushrank.recipes.personal_setting import resolve_personal
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.differences import describe_differences
@@ -222,3 +222,23 @@ def test_personal_vectors_are_on_disk_only_while_a_training_goes_on(
     assert find_words(finished, setting.vectors) == []
     kept = load_file(finished / "checkpoints" / "batch-000.safetensors")
     assert {name for name in kept if name.startswith("state:")} == {"state:params", "state:steps"}
+
+
+def test_all_weeks_of_a_log_are_measured_on_lists_of_one_size(tmp_path: Path) -> None:
+    users, sizes = TinyUsers(), {}
+    for name, given in (("uneven", ListSizes(6, 3)), ("unknown", ListSizes(6, 0))):
+        with PopulationWriter(tmp_path / name) as writer:
+            for user in range(users.n_users):
+                log = users.log_of(user)
+                clicked = [log.documents[log.rows(i)][log.is_clicked[log.rows(i)]].tolist() for i in range(21)]
+                words = [tuple(query[query > 0].tolist()) for query in log.queries]
+                each = zip(log.times.tolist(), words, clicked, clicked, strict=True)
+                writer.add(make_log([Search(*one) for one in each], log.sessions))
+            writer.finish(users.collection, users.periods, given, {"name": name, "description": "five users"})
+    for updating, stages in (("once", None), ("continue", 4)):
+        _, setting = resolve_personal(tiny_recipe(tmp_path / "uneven", updating=updating, stages=stages))
+        log = setting.people.population.log_of(1)
+        sizes[updating] = {int(np.diff(log.starts)[place]) for place in (0, -1)}
+    assert sizes == {"once": {3, 6}, "continue": {3}}
+    with pytest.raises(ValueError, match="weeks cannot be compared"):
+        resolve_personal(tiny_recipe(tmp_path / "unknown", updating="continue", stages=4))

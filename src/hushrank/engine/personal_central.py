@@ -13,8 +13,8 @@ from jax.flatten_util import ravel_pytree
 from hushrank.engine.device import find_device
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
-from hushrank.engine.personal_people import Span, fit_inputs, list_scanned, measure_widths
-from hushrank.engine.personal_schedule import measured_spans, train_span
+from hushrank.engine.personal_people import Span, fit_inputs, narrow_widths
+from hushrank.engine.personal_schedule import end_of_training, measured_spans, train_span
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.federation.seen import SEARCHES
 from hushrank.federation.state import PERSONAL
@@ -54,7 +54,7 @@ class CentralSearch:
     @cached_property
     def widths(self) -> InputWidths:
         spans = [self.span_of(round) for round in range(1, self.rounds + 1, self.setting.rounds)]
-        return measure_widths(self.setting.people, list_scanned(self.setting.people, spans))
+        return narrow_widths(self.setting.people, spans)
 
     @cached_property
     def known_inputs(self) -> dict[Span, PersonalInputs]:
@@ -118,7 +118,9 @@ class CentralSearch:
     def examine(self, state: NamedArrays) -> NamedArrays:
         settings, arrays = self.setting.settings, self.arrays
         training = int(state[STEPS]) // self.setting.rounds
-        spans = measured_spans(self.setting.people.population.periods, updating=settings.updating, training=training)
+        periods = self.setting.people.population.periods
+        spans = measured_spans(periods, updating=settings.updating, training=training)
+        trained = end_of_training(periods, updating=settings.updating, training=training)
         with jax.default_device(find_device(self.platform)):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
 
@@ -127,4 +129,4 @@ class CentralSearch:
                 own = {OWN_WORDS: state[OWN][rows]} if OWN in state else {}
                 return np.asarray(score_rows(arrays.model, shared, own, inputs))
 
-            return self.examination.measure(score, spans)
+            return self.examination.measure(score, spans, trained=trained)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
-from hushrank.engine.personal_people import People, Span, list_scanned, measure_widths, stack_block
+from hushrank.engine.personal_people import People, Span, stack_block, state_widths
 from hushrank.metrics.clicked import ClickedMeasures, PairChanges, count_changes, measure_clicked
-from hushrank.personal.inputs import InputWidths, PersonalInputs, take_queries
+from hushrank.personal.inputs import InputWidths, PersonalInputs, take_queries, trim_history
 from hushrank.types import Array
 
 MAP, MRR, FIRST, IMPROVE = "MAP", "MRR", "P@1", "P-Improve"
 USERS = "users"  # prefix of what is kept for each user: users/offline/MAP [n_clients], NaN without a search
 ORIGINAL = "original/MAP"  # of the general engine's order, on the same searches
 _SEARCHES, _ROWS = 8, 16  # Why: searches scored at once bound memory, whatever the user's number of searches
+_HISTORY = 128  # rows. Why: eight searches reach back 50 rows, and seldom have 70 searches without a click among them
 # (users [n_rows], inputs [n_rows, B, ...]) -> scores [n_rows, B, D]
 ScoreRows: TypeAlias = Callable[[Sequence[int], PersonalInputs], Array]
 
@@ -67,24 +67,17 @@ class Examination:
     people: People
     has_lists: bool
 
-    @cached_property
-    def known_widths(self) -> dict[Span, InputWidths]:
-        return {}
-
     def widths(self, span: Span) -> InputWidths:
-        if span not in self.known_widths:
-            found = measure_widths(self.people, list_scanned(self.people, [span]))
-            self.known_widths[span] = InputWidths(
-                _SEARCHES, found.documents, found.history, found.query_words, found.document_words
-            )
-        return self.known_widths[span]
+        has_test = span.stop > self.people.population.periods.test
+        return state_widths(self.people, queries=_SEARCHES, history=_HISTORY, has_test=has_test)
 
-    def measure(self, score: ScoreRows, spans: dict[str, Span]) -> dict[str, Array]:
-        """{metric: number}, and for each generated user the mean over the user's searches."""
+    def measure(self, score: ScoreRows, spans: dict[str, Span], *, trained: float) -> dict[str, Array]:
+        """{metric: number}, and for each generated user the mean over the user's searches. trained: as of
+        `People.inputs_of`."""
         named: dict[str, Array] = {}
         for prefix, span in spans.items():
             ours, original = _Sums(self.people.population.n_users), _Sums(self.people.population.n_users)
-            for users, inputs in self.list_blocks(span):
+            for users, inputs in self.list_blocks(span, trained=trained):
                 self._add(ours, original, score(users, inputs), users, inputs)
             named |= ours.means(prefix, has_lists=self.has_lists)
             if prefix == "offline":
@@ -100,14 +93,15 @@ class Examination:
         ours.changes += count_changes(flat, clicked, listed) if self.has_lists else PairChanges(0, 0, 0)
         original.add(measure_clicked(np.zeros(clicked.shape), clicked, listed), owners)
 
-    def list_blocks(self, span: Span) -> Iterator[tuple[list[int], PersonalInputs]]:
+    def list_blocks(self, span: Span, *, trained: float) -> Iterator[tuple[list[int], PersonalInputs]]:
         """Rows of up to eight searches of one user each, sixteen rows at a time."""
         widths, waiting = self.widths(span), list[tuple[int, PersonalInputs]]()
         for user in range(self.people.population.n_users):
-            inputs = self.people.inputs_of(user, span)
+            inputs = self.people.inputs_of(user, span, trained=trained)
             n = len(inputs.is_query)
             for first in range(0, n, _SEARCHES):
-                waiting.append((user, take_queries(inputs, np.arange(first, min(first + _SEARCHES, n)))))
+                some = take_queries(inputs, np.arange(first, min(first + _SEARCHES, n)))
+                waiting.append((user, trim_history(some)))
                 if len(waiting) == _ROWS:
                     yield self._stack(waiting, widths)
                     waiting = []

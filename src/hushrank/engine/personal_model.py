@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hushrank.engine.personal_people import most_own_words
+from hushrank.engine.personal_people import MOST_OWN
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.engine.personal_store import PersonalStore
 from hushrank.personal.inputs import PersonalInputs
@@ -51,10 +51,10 @@ class ModelArrays:
         """On the device."""
         return jax.device_put(self.first[1])
 
-    @cached_property
+    @property
     def n_own(self) -> int:
         """Rows of a client's table of personal vectors, padding included."""
-        return most_own_words(self.setting.people)
+        return MOST_OWN
 
     @property
     def has_personal(self) -> bool:

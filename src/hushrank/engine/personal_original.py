@@ -35,4 +35,4 @@ class OriginalOrder:
     def examine(self, state: NamedArrays) -> NamedArrays:
         updating, periods = self.setting.settings.updating, self.setting.people.population.periods
         spans = measured_spans(periods, updating=updating, training=int(state[STEPS]))
-        return self.examination.measure(score_originally, spans)
+        return self.examination.measure(score_originally, spans, trained=periods.train)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
+    N_LONG,
+    NO_ROW,
     NO_SESSION,
     HistoryTable,
     InputWidths,
@@ -27,12 +29,15 @@ from hushrank.personal.inputs import (
     stack_inputs,
     take_queries,
 )
-from hushrank.personal.log import SearchLog, SearchPopulation, slice_log
+from hushrank.personal.log import N_TITLE_WORDS, SearchLog, SearchPopulation, slice_log
 from hushrank.types import Array
 
-MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the most frequent ones are kept
-MOST_SCANNED = 2000  # users by whose logs widths are found. Why: of 100,000 all would take minutes; who needs more room
-# than these is cut to the latest searches, the first documents and the first words
+MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the first ones are kept, because
+# how often a word will be searched for is not known when it is
+MOST_SEARCHES = 512  # of a span that a client trains on: the latest. Why a constant: what one client trains on must not
+# depend on how much another one searched, or noise on its own update would not hide that one
+MOST_LISTED = 50  # documents of a list, where the data state no size
+MOST_SCANNED = 2000  # users over whom a mean is taken for a description. Why: of 100,000 all would take minutes
 MOST_KEPT = 3000  # clients whose logs and searches are kept in memory, about half a megabyte each
 
 
@@ -48,12 +53,17 @@ class Record(NamedTuple):
 
     log: SearchLog
     features: Array  # [m, n_features]
-    own_words: Array  # [n_own] int32, those that have a personal vector
+    own_words: Array  # [n_own] int32 ascending, those that have or will have a personal vector in this run
+    own_since: Array  # [n_own] int64, when each was first searched for
 
 
 @dataclass(frozen=True)
 class People:
-    """The users of a run. `end`: when the last training data come, after which no word gets a personal vector."""
+    """The users of a run. `end`: when the last training data come, after which no word gets a personal vector.
+
+    A client's table has one row for each word until then, whose place never changes; a row is used from the training on
+    that has seen its word, and until then the global vector stands in.
+    """
 
     population: SearchPopulation
     source: FeatureSource
@@ -75,7 +85,7 @@ class People:
         if not isinstance(found, Record):
             log = self.population.log_of(user)
             known = slice_log(log, 0, int(np.searchsorted(log.times, self.end, side="left")))
-            found = Record(log, make_features(self.source, log), find_own_words(known, most=MOST_OWN))
+            found = Record(log, make_features(self.source, log), *find_own_words(known, most=MOST_OWN))
             self._keep(user, found)
         return found
 
@@ -87,17 +97,25 @@ class People:
         has_click[log.owners()[log.is_clicked]] = True
         return np.arange(first, stop)[has_click[first:stop]]
 
-    def inputs_of(self, user: int, span: Span) -> PersonalInputs:
-        """The searches of a span with their history, as wide as they are."""
-        found = self.kept.get((user, span))
+    def inputs_of(self, user: int, span: Span, *, trained: float | None = None) -> PersonalInputs:
+        """The searches of a span with their history, as wide as they are.
+
+        trained: when the data of the training ended; later words have no personal vector. None: with the span.
+        """
+        trained = span.stop if trained is None else trained
+        found = self.kept.get((user, span, trained))
         if not isinstance(found, PersonalInputs):
             record, searches = self.record_of(user), self.searches_in(user, span)
             collection = self.population.collection
             found = gather_inputs(
                 record.log, collection, record.features, searches=searches, own_words=record.own_words
             )
-            found = found._replace(document_words=found.document_words[..., : self.title_words])
-            self._keep((user, span), found)
+            is_known = np.append(record.own_since < trained, False)  # Why: the last one is that of NO_ROW
+            found = found._replace(
+                document_words=found.document_words[..., : self.title_words],
+                query_rows=np.where(is_known[found.query_rows], found.query_rows, np.int32(NO_ROW)),
+            )
+            self._keep((user, span, trained), found)
         return found
 
     def _keep(self, name: Hashable, value: Record | PersonalInputs) -> None:
@@ -106,26 +124,37 @@ class People:
             self.kept.popitem(last=False)
 
 
-def measure_widths(people: People, visits: Iterable[tuple[int, Span]]) -> InputWidths:
-    """How wide the arrays of all users must be, by the visits to the first users; the same whoever is asked first."""
+def state_widths(people: People, *, queries: int, history: int, has_test: bool) -> InputWidths:
+    """Widths by what the data state and by constants, never by anybody's log; a client cuts what has no room.
+
+    has_test: whether lists of the test period must fit, too. A history row has room for two titles.
+    """
+    sizes, n_words = people.population.list_sizes, people.population.n_query_words
+    stated = [sizes.other, sizes.test] if has_test else [sizes.other]
+    documents = MOST_LISTED if 0 in stated else max(stated)
+    return InputWidths(queries, documents, history, n_words, min(2 * people.title_words, N_TITLE_WORDS))
+
+
+def training_widths(people: People) -> InputWidths:
+    """Of clients that train."""
+    return state_widths(people, queries=MOST_SEARCHES, history=MOST_SEARCHES + N_LONG, has_test=False)
+
+
+def narrow_widths(people: People, spans: Iterable[Span]) -> InputWidths:
+    """No wider than anybody's searches need, for training in one place, which holds all of them in memory at once."""
     widest = np.ones(5, dtype=np.int64)
-    for user, span in visits:
-        if user < MOST_SCANNED:
+    for span in spans:
+        for user in range(people.population.n_users):
             widest = np.maximum(widest, _measure(people.inputs_of(user, span)))
-    queries, documents, history, query_words, title_words = (int(width) for width in widest)
-    return InputWidths(queries, documents, history, query_words, title_words)
+    return InputWidths(*np.minimum(widest, astuple(training_widths(people))).tolist())
 
 
-def list_scanned(people: People, spans: Iterable[Span]) -> list[tuple[int, Span]]:
-    """Visits of spans to the users by whose logs widths are found."""
-    return [(user, span) for user in range(min(people.population.n_users, MOST_SCANNED)) for span in spans]
-
-
-def most_own_words(people: People) -> int:
-    """Rows that every client's table of personal vectors has room for."""
-    n_scanned = min(people.population.n_users, MOST_SCANNED)
-    scanned = max((len(people.record_of(user).own_words) for user in range(n_scanned)), default=0)
-    return max(1, scanned if n_scanned == people.population.n_users else MOST_OWN)
+def count_cut(inputs: PersonalInputs, widths: InputWidths) -> int:
+    """Searches that are left out, or lose documents or words of the query, where inputs get these widths."""
+    n_left_out = max(len(inputs.is_query) - widths.queries, 0)
+    n_beyond = np.count_nonzero(inputs.is_document[n_left_out:, widths.documents :], axis=1)
+    n_beyond += np.count_nonzero(inputs.query_words[n_left_out:, widths.query_words :], axis=1)
+    return n_left_out + int(np.count_nonzero(n_beyond))
 
 
 def _measure(inputs: PersonalInputs) -> Array:

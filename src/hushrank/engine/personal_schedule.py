@@ -6,7 +6,7 @@ Steps are counted from 1 through all trainings. A step has at least two clients:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
@@ -30,6 +30,7 @@ class SearchStep(NamedTuple):
     round: int  # from 1 through all trainings; a client is asked at most once in a round
     training: int  # from 1
     begins: bool  # whether a training begins with this step
+    number: int  # from 1, by which it is drawn who answers
 
 
 class Schedule(Protocol):
@@ -42,9 +43,6 @@ class Schedule(Protocol):
     def step_at(self, number: int) -> SearchStep:
         """number: from 1 to trainings * steps_each."""
 
-    def list_visits(self) -> Iterable[tuple[int, Span]]:
-        """Of all steps, each client with each span that it is asked for."""
-
 
 def train_span(periods: Periods, *, updating: str, training: int) -> Span:
     """The searches that the clients of one training have learnt from when it ends."""
@@ -52,6 +50,13 @@ def train_span(periods: Periods, *, updating: str, training: int) -> Span:
         return Span(periods.train, periods.validation)
     first = training if updating in ("continue", "online") else 1
     return Span(periods.train + (first - 1) * WEEK, periods.train + training * WEEK)
+
+
+def end_of_training(periods: Periods, *, updating: str, training: int) -> float:
+    """When the data of a training end; 0: before the first one."""
+    if updating == "once":
+        return periods.validation
+    return periods.train + training * WEEK
 
 
 def measured_spans(periods: Periods, *, updating: str, training: int) -> dict[str, Span]:
@@ -76,9 +81,7 @@ class RoundSchedule:
 
     @cached_property
     def borders(self) -> Array:
-        """[n_steps + 1] where the steps of a round begin in its order; one client alone joins those before it."""
-        borders = np.append(np.arange(0, self.n_clients, self.cohort), self.n_clients)
-        return np.delete(borders, -2) if len(borders) > 2 and borders[-1] - borders[-2] == 1 else borders
+        return divide_round(self.n_clients, self.cohort)
 
     @property
     def steps_per_round(self) -> int:
@@ -94,12 +97,13 @@ class RoundSchedule:
         order = order_clients(self.n_clients, round + 1, self.key.tobytes())
         ids = np.sort(order[self.borders[place] : self.borders[place + 1]])
         span = train_span(self.periods, updating=self.updating, training=training)
-        return SearchStep(ids, [span] * len(ids), round + 1, training, (number - 1) % self.steps_each == 0)
+        return SearchStep(ids, [span] * len(ids), round + 1, training, (number - 1) % self.steps_each == 0, number)
 
-    def list_visits(self) -> Iterable[tuple[int, Span]]:
-        for training in range(1, self.trainings + 1):
-            span = train_span(self.periods, updating=self.updating, training=training)
-            yield from ((client, span) for client in range(self.n_clients))
+
+def divide_round(n_clients: int, cohort: int) -> Array:
+    """[n_steps + 1] where the steps of a round begin in its order; one client alone joins those before it."""
+    borders = np.append(np.arange(0, n_clients, cohort), n_clients)
+    return np.delete(borders, -2) if len(borders) > 2 and borders[-1] - borders[-2] == 1 else borders
 
 
 @lru_cache(maxsize=8)
@@ -108,6 +112,30 @@ def order_clients(n_clients: int, round: int, key: bytes) -> Array:
     found = np.frombuffer(key, dtype=np.uint32)
     draws = draw_bits(fold_in(stream(found, Purpose.COHORT, round), np.arange(n_clients)), 1)[:, 0]
     return np.argsort(draws, kind="stable")
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Who misses deadlines, in one repeat."""
+
+    n_clients: int
+    stragglers: float  # share of clients that always do
+    dropout: float  # probability that a client misses the deadline of an attempt
+    key: Array  # of the training
+
+    @cached_property
+    def is_late(self) -> Array:
+        return find_stragglers(self.n_clients, self.stragglers, self.key)
+
+    def find_answers(self, ids: Array, *, step: int) -> tuple[Array, int]:
+        """As the function of this name."""
+        return find_answers(ids, self.is_late, self.dropout, self.key, step=step)
+
+
+def count_asked(schedule: Schedule, lateness: Lateness, *, trainings: int) -> int:
+    """Messages that clients are asked for in all steps, every attempt counted."""
+    steps = (schedule.step_at(number) for number in range(1, trainings * schedule.steps_each + 1))
+    return sum(len(step.ids) * lateness.find_answers(step.ids, step=step.number)[1] for step in steps if len(step.ids))
 
 
 @dataclass(frozen=True)
@@ -129,15 +157,14 @@ class OnlineSchedule:
         week = self.weeks[training]
         if place < len(week):
             return week[place]
-        return SearchStep(np.zeros(0, np.int64), (), number, training + 1, begins=False)
-
-    def list_visits(self) -> Iterable[tuple[int, Span]]:
-        steps = [step for week in self.weeks for step in week]
-        return [(int(client), span) for step in steps for client, span in zip(step.ids, step.spans, strict=True)]
+        return SearchStep(np.zeros(0, np.int64), (), number, training + 1, begins=False, number=number)
 
 
-def plan_online(people: People, *, cohort: int, trainings: int) -> OnlineSchedule:
-    """By the times of all users' searches; in rounds, which are counted by steps, nobody comes twice."""
+def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: int) -> OnlineSchedule:
+    """By the times of all users' searches; in rounds, which are counted by steps, nobody comes twice.
+
+    Who was asked and did not answer in time keeps its new searches for the next time that it applies.
+    """
     start = people.population.periods.train
     whole = Span(start, start + trainings * WEEK)
     events: list[tuple[float, int]] = []
@@ -155,11 +182,12 @@ def plan_online(people: People, *, cohort: int, trainings: int) -> OnlineSchedul
         if len(waiting) == cohort:
             ids = np.array(sorted(waiting))
             spans = [Span(since.get(int(id), start), waiting[int(id)]) for id in ids]
-            since |= waiting
-            waiting = {}
             number += 1
+            answers, _ = lateness.find_answers(ids, step=number)
+            since |= {int(id): waiting[int(id)] for id in ids[answers]}
+            waiting = {}
             week = int((now - start) // WEEK)
-            weeks[week].append(SearchStep(ids, spans, number, week + 1, begins=False))
+            weeks[week].append(SearchStep(ids, spans, number, week + 1, begins=False, number=number))
     return OnlineSchedule(tuple(tuple(week) for week in weeks))
 
 

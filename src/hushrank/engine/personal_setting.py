@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.tactics import Tactics
 from hushrank.engine.personal_people import People
+from hushrank.engine.personal_schedule import Lateness, OnlineSchedule, RoundSchedule, Schedule, plan_online
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.personal.keys import PersonalSettings
 from hushrank.personal.models.parameters import PersonalModel, WordSharing
@@ -40,10 +42,35 @@ class PersonalSetting:
     attack: Attack | Tactics[Attack] | None = None
     n_malicious: int = 0  # the clients with the lowest ids
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: M += mean
+    plans: dict[Hashable, OnlineSchedule] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_clients(self) -> int:
         return self.people.population.n_users
+
+    def lateness_of(self, key: Array) -> Lateness:
+        """key: of one training."""
+        return Lateness(self.n_clients, self.settings.stragglers, self.dropout, key)
+
+    def schedule_of(self, key: Array) -> Schedule:
+        """Who is asked when, in the training of this key; planned once."""
+        settings, people = self.settings, self.people
+        if settings.updating != "online":
+            return RoundSchedule(
+                self.n_clients,
+                self.cohort,
+                self.rounds,
+                settings.n_trainings,
+                people.population.periods,
+                settings.updating,
+                key,
+            )
+        name = (key.tobytes(), self.cohort, self.dropout, settings)
+        if name not in self.plans:
+            self.plans[name] = plan_online(
+                people, self.lateness_of(key), cohort=self.cohort, trainings=settings.n_trainings
+            )
+        return self.plans[name]
 
     def key_of(self, repeat: int) -> Array:
         """Of one training, from which all its draws come."""

@@ -18,16 +18,8 @@ from hushrank.engine.device import find_device
 from hushrank.engine.personal_combine import StreamedMessages, combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
-from hushrank.engine.personal_people import measure_widths, stack_block
-from hushrank.engine.personal_schedule import (
-    RoundSchedule,
-    Schedule,
-    SearchStep,
-    find_answers,
-    find_stragglers,
-    measured_spans,
-    plan_online,
-)
+from hushrank.engine.personal_people import count_cut, stack_block, training_widths
+from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.record import stack_named
@@ -66,15 +58,15 @@ class FlatSearch:
     @cached_property
     def widths(self) -> InputWidths:
         """Of all trainings. Why all at once: one program trains everybody."""
-        return measure_widths(self.setting.people, self.schedule.list_visits())
+        return training_widths(self.setting.people)
 
     @property
     def may_be_late(self) -> bool:
         return self.setting.dropout > 0 or self.setting.settings.stragglers > 0
 
     @cached_property
-    def is_late(self) -> Array:
-        return find_stragglers(self.setting.n_clients, self.setting.settings.stragglers, self.arrays.key)
+    def lateness(self) -> Lateness:
+        return self.setting.lateness_of(self.arrays.key)
 
     def start(self) -> NamedArrays:
         params = self.arrays.flatten_first()
@@ -98,7 +90,7 @@ class FlatSearch:
         state = {**state, STEPS: np.asarray(number)}
         if not len(step.ids):
             return state, {SEARCHES: 0}
-        answers, attempts = find_answers(step.ids, self.is_late, setting.dropout, self.arrays.key, step=number)
+        answers, attempts = self.lateness.find_answers(step.ids, step=step.number)
         seen = prefix_evidence({"attempts": attempts, "answers": int(answers.sum())}) if self.may_be_late else {}
         if not answers.any():
             return state, {**seen, SEARCHES: 0}
@@ -117,10 +109,17 @@ class FlatSearch:
             number=number,
             round=step.round,
         )
-        searches = sum(len(setting.people.searches_in(int(i), span)) for i, span in zip(ids, spans, strict=True))
+        searches, n_cut = self.count_searches(asked)
+        evidence |= prefix_evidence({"cut_searches": n_cut}) if n_cut else {}
         own = {} if store is None else store.state()
         state = {**state, **own} if combined is None else self.move({**state, **own}, combined)
         return state, {**seen, **evidence, SEARCHES: searches}
+
+    def count_searches(self, step: SearchStep) -> tuple[int, int]:
+        """That clients have in a step; and how many of them they had to cut or to leave out."""
+        visits = zip(step.ids.tolist(), step.spans, strict=True)
+        every = [self.setting.people.inputs_of(client, span) for client, span in visits]
+        return sum(len(inputs.is_query) for inputs in every), sum(count_cut(inputs, self.widths) for inputs in every)
 
     def move(self, state: NamedArrays, combined: Combined) -> NamedArrays:
         """The state with the new model."""
@@ -170,7 +169,9 @@ class FlatSearch:
     def examine(self, state: NamedArrays) -> NamedArrays:
         settings, arrays = self.setting.settings, self.arrays
         training = int(state[STEPS]) // self.schedule.steps_each
-        spans = measured_spans(self.setting.people.population.periods, updating=settings.updating, training=training)
+        periods = self.setting.people.population.periods
+        spans = measured_spans(periods, updating=settings.updating, training=training)
+        trained = end_of_training(periods, updating=settings.updating, training=training)
         store = PersonalStore(state) if ROWS in state else None
         with jax.default_device(find_device(self.platform)):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
@@ -179,22 +180,9 @@ class FlatSearch:
                 own = arrays.personal_of(store, users, size=len(inputs.is_query))
                 return np.asarray(score_rows(arrays.model, shared, own, inputs))
 
-            return self.examination.measure(score, spans)
+            return self.examination.measure(score, spans, trained=trained)
 
 
 def make_flat(setting: PersonalSetting, arrays: ModelArrays, examination: Examination, platform: str) -> FlatSearch:
     """With the schedule that the setting asks for."""
-    settings, people = setting.settings, setting.people
-    if settings.updating == "online":
-        online = plan_online(people, cohort=setting.cohort, trainings=settings.n_trainings)
-        return FlatSearch(setting, online, arrays, examination, platform)
-    schedule = RoundSchedule(
-        setting.n_clients,
-        setting.cohort,
-        setting.rounds,
-        settings.n_trainings,
-        people.population.periods,
-        settings.updating,
-        arrays.key,
-    )
-    return FlatSearch(setting, schedule, arrays, examination, platform)
+    return FlatSearch(setting, setting.schedule_of(arrays.key), arrays, examination, platform)

@@ -24,9 +24,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.personal.log import BACKGROUND, N_QUERY_WORDS, TRAIN, Periods, Search, SearchLog, make_log, pad_words
+from hushrank.personal.log import (
+    BACKGROUND,
+    N_QUERY_WORDS,
+    TRAIN,
+    ListSizes,
+    Periods,
+    Search,
+    SearchLog,
+    make_log,
+    pad_words,
+)
 from hushrank.personal.sessions import LEAST_SIMILARITY, divide_sessions
-from hushrank.personal.spool import ListSizes, PopulationWriter, SpooledPopulation
+from hushrank.personal.spool import PopulationWriter, SpooledPopulation
 from hushrank.personal.titles import BadLines, TitledDocuments, read_text_lines, read_titles
 from hushrank.types import Array
 

@@ -28,9 +28,9 @@ import numpy as np
 from hushrank.data.letor import stream_letor
 from hushrank.data.source import open_source
 from hushrank.personal.aol import PERIODS, parse_time
-from hushrank.personal.log import N_QUERY_WORDS, Search, make_log, pad_words
+from hushrank.personal.log import N_QUERY_WORDS, ListSizes, Search, make_log, pad_words
 from hushrank.personal.sessions import LEAST_SIMILARITY, divide_sessions
-from hushrank.personal.spool import ListSizes, PopulationWriter, SpooledPopulation
+from hushrank.personal.spool import PopulationWriter, SpooledPopulation
 from hushrank.personal.titles import BadLines, TitledDocuments, read_titles
 from hushrank.types import Array, QuerySet
 

@@ -63,11 +63,15 @@ def find_own_rows(own_words: Array, words: Array) -> Array:
     return np.where(is_own, places, NO_ROW).astype(np.int32)
 
 
-def find_own_words(log: SearchLog, *, most: int) -> Array:
-    """[at most `most`] int32 ascending: the words of the user's queries, the most frequent ones if there are more."""
-    words, counts = np.unique(log.queries[log.queries >= FIRST_WORD], return_counts=True)
-    kept = np.argsort(-counts, kind="stable")[:most]
-    return np.sort(words[kept]).astype(np.int32)
+def find_own_words(log: SearchLog, *, most: int) -> tuple[Array, Array]:
+    """[at most `most`] int32 ascending: the words of the user's queries, the earliest ones if there are more.
+
+    And int64, the time of the first query with each.
+    """
+    is_word = log.queries >= FIRST_WORD
+    words, firsts = np.unique(log.queries[is_word], return_index=True)
+    kept = np.sort(np.argsort(firsts, kind="stable")[:most])
+    return words[kept].astype(np.int32), log.times[np.nonzero(is_word)[0][firsts[kept]]]
 
 
 def gather_inputs(
@@ -137,6 +141,15 @@ def pad_inputs(inputs: PersonalInputs, widths: InputWidths) -> PersonalInputs:
 def take_queries(inputs: PersonalInputs, places: Array) -> PersonalInputs:
     """Some of the searches, with the whole history; works on NumPy and on JAX arrays."""
     return PersonalInputs._make((*(array[places] for array in inputs[:-1]), inputs.history))
+
+
+def trim_history(inputs: PersonalInputs) -> PersonalInputs:
+    """The same searches (at least one) with the rows alone that models can reach: no score changes."""
+    first, last = max(int(inputs.n_long.min()) - N_LONG, 0), int(inputs.n_before.max())
+    history = HistoryTable(*(array[first:last] for array in inputs.history))
+    return inputs._replace(
+        n_long=inputs.n_long - np.int32(first), n_before=inputs.n_before - np.int32(first), history=history
+    )
 
 
 def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from hushrank.personal.bm25 import Bm25Index, Candidates, find_candidates, score_pairs
+from hushrank.personal.log import Collection, ListSizes, Periods, SearchLog, SearchPopulation
 from hushrank.types import Array
 
 
@@ -41,6 +44,78 @@ def complete_lists(index: Bm25Index, queries: Array, given: Candidates, sizes: A
     kept = keep_top(starts, is_given, sizes)
     starts = np.searchsorted(owners[kept], np.arange(len(queries) + 1)).astype(np.int64)
     return Candidates(starts, documents[kept].astype(np.int32), scores[kept]), is_given[kept]
+
+
+def cut_lists(log: SearchLog, size: int) -> SearchLog:
+    """The log with at most `size` documents in a list, as `keep_top` chooses them."""
+    kept = keep_top(log.starts, log.is_clicked, np.full(log.n_searches, size))
+    return replace(
+        log,
+        starts=np.concatenate([[0], np.cumsum(kept)])[log.starts],
+        documents=log.documents[kept],
+        is_clicked=log.is_clicked[kept],
+        dwell=None if log.dwell is None else log.dwell[kept],
+    )
+
+
+@dataclass(frozen=True)
+class EvenLists:
+    """A population whose lists are equally long in all periods, so that all weeks measure the same task."""
+
+    population: SearchPopulation
+    size: int  # of all lists
+
+    @property
+    def name(self) -> str:
+        return self.population.name
+
+    @property
+    def description(self) -> str:
+        return f"{self.population.description}; here {self.size} documents in the lists of all weeks"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.population.identity}, {self.size}"
+
+    @property
+    def is_generated(self) -> bool:
+        return self.population.is_generated
+
+    @property
+    def n_users(self) -> int:
+        return self.population.n_users
+
+    @property
+    def collection(self) -> Collection:
+        return self.population.collection
+
+    @property
+    def periods(self) -> Periods:
+        return self.population.periods
+
+    @property
+    def list_sizes(self) -> ListSizes:
+        return ListSizes(test=self.size, other=self.size)
+
+    @property
+    def n_query_words(self) -> int:
+        return self.population.n_query_words
+
+    def log_of(self, user: int) -> SearchLog:
+        return cut_lists(self.population.log_of(user), self.size)
+
+
+def even_lists(population: SearchPopulation) -> SearchPopulation:
+    """The population with the shorter lists of the two in all periods."""
+    sizes = population.list_sizes
+    if sizes.test == sizes.other:
+        return population
+    if 0 in (sizes.test, sizes.other):
+        raise ValueError(
+            "the lists of this population are filled up in one period and as they were read in the others, so that "
+            "weeks cannot be compared: read the log again with list sizes that are both 0 or both above 0."
+        )
+    return EvenLists(population, min(sizes.test, sizes.other))
 
 
 def _owners(starts: Array) -> Array:

@@ -106,6 +106,14 @@ class Periods:
         return np.searchsorted([self.train, self.validation, self.test], times, side="right")
 
 
+@dataclass(frozen=True, slots=True)
+class ListSizes:
+    """How many documents the lists of a population have; 0: as many as the log says."""
+
+    test: int  # in the test period
+    other: int  # in all other periods
+
+
 class SearchPopulation(Protocol):
     """Users with their logs. A log is made or read when it is asked for, and comes out the same every time."""
 
@@ -136,6 +144,14 @@ class SearchPopulation(Protocol):
     @property
     def periods(self) -> Periods:
         """The same for all users."""
+
+    @property
+    def list_sizes(self) -> ListSizes:
+        """The same for all users; a list with more clicked documents is longer."""
+
+    @property
+    def n_query_words(self) -> int:
+        """Of the longest query that anybody can make."""
 
     def log_of(self, user: int) -> SearchLog:
         """Everything that one user did, in all periods."""

@@ -13,16 +13,16 @@ from functools import cached_property
 
 from hushrank.data.shapes import change_shape, split_seed
 from hushrank.personal.documents import GeneratedDocuments, make_documents
-from hushrank.personal.log import Collection, Periods, SearchLog
+from hushrank.personal.log import Collection, ListSizes, Periods, SearchLog
 from hushrank.personal.shapes import POPULATIONS, PopulationShape
-from hushrank.personal.users import make_user_log
+from hushrank.personal.users import MOST_WORDS, make_user_log
 from hushrank.streams import Purpose, seed_key, stream
 from hushrank.types import Array
 
 _ABOUT = {
     "personal-like": "generated users with ambiguous queries, BM25 lists and re-finding",
     "aol-like": "generated users as in the AOL log: clicks only, short BM25 lists, long ones in the test period",
-    "commercial-like": "generated users as in an engine's log: shown lists, satisfied clicks, sessions by pauses",
+    "commercial-like": "generated users as in an engine's log: shown lists, satisfied clicks and times on documents",
 }
 
 
@@ -58,6 +58,14 @@ class GeneratedPopulation:
     @property
     def periods(self) -> Periods:
         return self.shape.periods
+
+    @property
+    def list_sizes(self) -> ListSizes:
+        return ListSizes(test=self.shape.n_candidates, other=self.shape.n_short)
+
+    @property
+    def n_query_words(self) -> int:
+        return MOST_WORDS
 
     @cached_property
     def documents(self) -> GeneratedDocuments:

@@ -48,7 +48,6 @@ class PopulationShape:
     noise: float = 0.05  # part of the clicks: on any document of the list
     second_click: float = 0.15  # part of the searches with a click on the second best, too
     with_dwell: int = 0  # 1: times on clicked documents are known, and a satisfied click is one of more than 30 seconds
-    by_topic: int = 1  # 1: sessions end where the topic changes, and after 30 minutes; 0: only after 30 minutes
     weeks: float = 13.0
     background_weeks: float = 5.0
     train_part: float = 6.0  # of the weeks after the background: 6:1:1
@@ -133,13 +132,13 @@ def _claims_of_users(shape: PopulationShape) -> dict[str, bool]:
 
 # Why: `personal-like` is the population of the tests and the demo. `aol-like` has what the AOL log has: clicks and BM25
 # lists, 5 documents where nothing is measured and 50 in the test. `commercial-like` has the lists that were shown,
-# times on documents, sessions by pauses, six weeks of history and two of experiment [fedps, Section 5.1].
+# times on documents, six weeks of history and two of experiment [fedps, Section 5.1].
 POPULATIONS: Mapping[str, PopulationShape] = MappingProxyType(
     {
         "personal-like": PopulationShape(),
         "aol-like": PopulationShape(n_candidates=50, n_short=5),
         "commercial-like": PopulationShape(
-            n_candidates=20, n_short=20, engine_quality=1.0, with_dwell=1, by_topic=0, second_click=0.4,
+            n_candidates=20, n_short=20, engine_quality=1.0, with_dwell=1, second_click=0.4,
             weeks=8.0, background_weeks=6.0, train_part=4.0, median_searches=60.0,
         ),
     }

@@ -19,7 +19,7 @@ import numpy as np
 from hushrank.files import JsonObject, read_json, refuse_newer, write_json, write_text
 from hushrank.personal.bm25 import Bm25Index, Candidates, make_index
 from hushrank.personal.lists import complete_lists
-from hushrank.personal.log import N_QUERY_WORDS, TEST, Collection, Periods, SearchLog, make_collection
+from hushrank.personal.log import N_QUERY_WORDS, TEST, Collection, ListSizes, Periods, SearchLog, make_collection
 from hushrank.types import Array
 
 FORMAT = 1
@@ -33,14 +33,6 @@ _COLUMNS: Mapping[str, str] = {
     "is_clicked": "|u1",
     "user_ends": "<i8",  # searches up to and with each user
 }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListSizes:
-    """To how many documents BM25 fills up the lists that were read; 0: they stay as they are."""
-
-    test: int
-    other: int
 
 
 class PopulationWriter:
@@ -78,7 +70,10 @@ class PopulationWriter:
                 (self.directory / f"{name}.bin").unlink()
 
     def finish(self, collection: Collection, periods: Periods, sizes: ListSizes, about: JsonObject) -> None:
-        """Write what belongs to all users; `about` has at least a name and a description."""
+        """Write what belongs to all users; `about` has at least a name and a description.
+
+        sizes: to how many documents BM25 fills up the lists that were read.
+        """
         for file in self._files.values():
             file.flush()
         np.save(self.directory / _TITLES, collection.titles)
@@ -105,6 +100,7 @@ class SpooledPopulation:
     """A population that was written to a directory; the general list of a search is BM25's."""
 
     is_generated = False
+    n_query_words = N_QUERY_WORDS
 
     def __init__(self, directory: Path) -> None:
         path = directory / _DESCRIPTION
@@ -114,7 +110,7 @@ class SpooledPopulation:
         refuse_newer(directory, self._about.get("format"), FORMAT)
         self.directory = directory
         self.periods = Periods(**self._about["periods"])
-        self._sizes = ListSizes(**self._about["sizes"])
+        self.list_sizes = ListSizes(**self._about["sizes"])
 
     @property
     def name(self) -> str:
@@ -123,7 +119,7 @@ class SpooledPopulation:
     @cached_property
     def identity(self) -> str:
         digest = self._about.get("digest") or digest_files(self.directory)  # Why: earlier versions wrote none
-        return f"{self.name}, {self._sizes}, {digest}"
+        return f"{self.name}, {self.list_sizes}, {digest}"
 
     @property
     def description(self) -> str:
@@ -161,7 +157,7 @@ class SpooledPopulation:
         return SearchLog(queries, times, sessions, lists.starts, lists.documents, clicked)
 
     def _complete(self, queries: Array, times: Array, given: Candidates, clicked: Array) -> tuple[Candidates, Array]:
-        sizes = np.where(self.periods.of(times) == TEST, self._sizes.test, self._sizes.other)
+        sizes = np.where(self.periods.of(times) == TEST, self.list_sizes.test, self.list_sizes.other)
         lists, _ = complete_lists(self.index, queries, given, sizes)
         n_documents = max(self.collection.n_documents, 1)
         owners = np.repeat(np.arange(len(queries)), np.diff(given.starts))

@@ -32,7 +32,7 @@ _N_DRAWS = 14  # of one search, by the names below
 )
 _WEEK = 7 * 24 * 3600
 _MEAN_GAP = 120.0  # seconds between searches of a session
-_MOST_WORDS = 3  # of a query
+MOST_WORDS = 3  # of a query
 SATISFIED_SECONDS = 30.0
 
 
@@ -52,16 +52,12 @@ def make_user_log(shape: PopulationShape, documents: GeneratedDocuments, key: Ar
     searches = _draw_searches(shape, documents, key)
     found = _list_documents(shape, documents, searches)
     clicked, dwell = _click(shape, documents, searches, found, key)
-    sessions = searches.sessions
-    if shape.by_topic:
-        is_border = (np.diff(sessions) > 0) | (np.diff(searches.topics) != 0)
-        sessions = np.concatenate([[0], np.cumsum(is_border)])
     sizes = np.where(shape.periods.of(searches.times) == TEST, shape.n_candidates, shape.n_short)
     kept = keep_top(found.starts, clicked, sizes)
     log = SearchLog(
         queries=searches.queries,
         times=searches.times,
-        sessions=sessions.astype(np.int32),
+        sessions=searches.sessions.astype(np.int32),
         starts=np.concatenate([[0], np.cumsum(np.add.reduceat(kept.astype(np.int64), found.starts[:-1]))]),
         documents=found.documents[kept],
         is_clicked=clicked[kept],
@@ -146,7 +142,7 @@ def _draw_queries(shape: PopulationShape, documents: GeneratedDocuments, draws: 
     ).T
     queries = np.zeros((len(topics), N_QUERY_WORDS), dtype=np.int32)
     order = np.argsort(words == 0, axis=1, kind="stable")
-    queries[:, :_MOST_WORDS] = np.take_along_axis(words, order, axis=1)
+    queries[:, :MOST_WORDS] = np.take_along_axis(words, order, axis=1)
     return queries
 
 
@@ -160,7 +156,7 @@ def _pick_two(words: Array, draws: Array) -> tuple[Array, Array]:
 
 def _list_documents(shape: PopulationShape, documents: GeneratedDocuments, searches: _Searches) -> Candidates:
     """The general engine's lists: the same query has the same list."""
-    codes = searches.queries[:, :_MOST_WORDS].astype(np.int64) @ (shape.n_words ** np.arange(_MOST_WORDS))
+    codes = searches.queries[:, :MOST_WORDS].astype(np.int64) @ (shape.n_words ** np.arange(MOST_WORDS))
     _, new, back = np.unique(codes, return_index=True, return_inverse=True)
     found = find_candidates(documents.index, searches.queries[new], shape.n_candidates)
     owners = np.repeat(np.arange(len(new)), np.diff(found.starts))
@@ -208,7 +204,7 @@ def _utility(
 ) -> Array:
     """[m] without noise and without what was found before."""
     titles = documents.collection.titles[found.documents, : shape.title_length]
-    queries = searches.queries[:, :_MOST_WORDS]
+    queries = searches.queries[:, :MOST_WORDS]
     is_covered = [(titles == words[owners, None]).any(axis=1) & (words > 0)[owners] for words in queries.T]
     n_words = np.count_nonzero(queries, axis=1)[owners]
     matches = documents.topics[found.documents] == searches.topics[owners]

@@ -17,12 +17,12 @@ from hushrank.aggregation.compatibility import (
 from hushrank.aggregation.named import STREAMED, CheckedRule, find_rule
 from hushrank.aggregation.tolerance import check_assumed, check_defined, share_of_cohort
 from hushrank.attacks.keys import check_malicious
-from hushrank.attacks.named import find_poison, stage_of
+from hushrank.attacks.named import ATTACKS, find_poison, stage_of
 from hushrank.attacks.stage import Stage
 from hushrank.clicks.keys import check_users
 from hushrank.clicks.named import USERS
 from hushrank.federation.keys import check_no_evolution, evolution_of
-from hushrank.keys import hint_names, keys_of
+from hushrank.keys import hint_names, keys_of, method_keys
 from hushrank.personal.keys import PersonalKeys, check_no_personal, check_personal, settings_of
 from hushrank.privacy.keys import check_mode, check_noise, check_sum
 from hushrank.privacy.laplace import PaperNoise
@@ -51,6 +51,7 @@ WHY_NOT_PERSONAL = {
     **dict.fromkeys(("partition", "control"), _LOGGED),
     **dict.fromkeys(("ranker", "hidden", "activation", "learner", "batch", "learning_rate", "remedy"), _OWN_MODELS),
     **dict.fromkeys(("noise_at", "n_honest", "secure_sum", "sum_bound"), _LAST_STEP),
+    "update_norm": "weighs an update by its number of pairs, so that its length alone bounds nobody's influence",
     "sampling": "asks every client once in every round, in an order that is drawn anew",
     "keep_every": "cannot forget a client yet",
     "variant": "has one variant",
@@ -124,6 +125,16 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
         raise ValueError(
             f"updating=online lets active clients send more often, and how often is not bounded, so that privacy="
             f"{recipe.privacy} promises nothing: use updating=retrain or continue."
+        )
+    if settings.updating == "online" and recipe.server_fade:
+        raise ValueError(
+            "server_fade lets the rate fall to zero over a known number of steps; updating=online takes as many as "
+            "clients apply for: leave server_fade out."
+        )
+    if "bound" in method_keys(ATTACKS, recipe.attack) and "bound" not in options_for(recipe, "attack"):
+        raise ValueError(
+            f"attack={recipe.attack} sends updates of the length that a server accepts, and recipe {recipe.recipe} "
+            "bounds none: say how long they are with bound, as in bound=0.5."
         )
     if recipe.privacy == PaperNoise.mode:
         raise ValueError(

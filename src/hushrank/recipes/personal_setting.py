@@ -10,12 +10,13 @@ import numpy as np
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
 from hushrank.engine.personal_people import People
-from hushrank.engine.personal_schedule import WEEK
+from hushrank.engine.personal_schedule import WEEK, divide_round
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.bm25 import make_index
 from hushrank.personal.features import N_FEATURES, FeatureSource
 from hushrank.personal.keys import PersonalSettings, settings_of
+from hushrank.personal.lists import even_lists
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
 from hushrank.personal.population import is_population, population_named
@@ -43,6 +44,7 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     recipe = with_users(recipe, population)
     check_recipe(recipe)
     check_stages(settings, population)
+    population = even_lists(population) if settings.is_staged else population
     tell(f"{population.description}: word vectors and topics of {population.collection.n_documents:,} documents")
     collection = population.collection
     topics = make_topics(collection, train_vectors(collection))
@@ -145,8 +147,13 @@ def training_of(settings: PersonalSettings) -> LocalTraining:
 
 def server_step_of(recipe: Recipe) -> ServerStep:
     rate = DEFAULT_RATES[recipe.server_optimiser] if recipe.server_rate is None else recipe.server_rate
-    n_steps = -(-recipe.n_clients // (recipe.cohort or recipe.n_clients)) * count_answers(recipe)
-    return ServerStep(recipe.server_optimiser, rate, n_steps if recipe.server_fade else None)
+    return ServerStep(recipe.server_optimiser, rate, count_steps(recipe) if recipe.server_fade else None)
+
+
+def count_steps(recipe: Recipe) -> int:
+    """From one beginning with a new model to the next: of one training where each begins anew, otherwise of all."""
+    per_round = len(divide_round(recipe.n_clients, recipe.cohort or recipe.n_clients)) - 1
+    return per_round * (recipe.rounds if settings_of(recipe).updating == "retrain" else count_answers(recipe))
 
 
 def count_answers(recipe: Recipe) -> int:

@@ -14,8 +14,8 @@ from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_combine import ALONE
-from hushrank.engine.personal_people import MOST_SCANNED
-from hushrank.engine.personal_schedule import plan_online, train_span
+from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
+from hushrank.engine.personal_schedule import count_asked, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
@@ -84,14 +84,20 @@ class PersonalExperiment:
         found = [result.shown.get("evidence/answers") for result in results]
         n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
         n_alone = sum(int(np.sum(result.shown.get(ALONE, 0))) for result in results)
+        is_cut = any("evidence/cut_searches" in result.shown for result in results)
         late = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
         alone = (
             f"{n_alone} steps were lost: fewer than two clients' updates counted, and one alone would show what "
             "its client has learnt."
         )
+        cut = (
+            f"Some clients have more to train on than they use: at most the latest {MOST_SEARCHES} searches, and "
+            "lists and queries up to the lengths that the data state (evidence/cut_searches)."
+        )
         said = (
             (n_lost, Notice("lost-steps", late, "Lower stragglers or dropout, or ask more clients (cohort).")),
             (n_alone, Notice("lone-steps", alone, "Ask more clients in a step (cohort).")),
+            (is_cut, Notice("cut-searches", cut, "Nothing is wrong. Other clients do not notice.")),
         )
         return [notice for n, notice in said if n]
 
@@ -202,13 +208,12 @@ def count_params(setting: PersonalSetting) -> int:
 
 
 def count_messages(setting: PersonalSetting) -> int:
-    """That clients send in one training, those included that come too late."""
+    """That clients are asked for in the first repeat, those included that come too late or are asked for again."""
     if setting.settings.is_central:
         return 0
-    if setting.settings.updating != "online":
-        return setting.n_clients * setting.rounds * setting.settings.n_trainings
-    planned = plan_online(setting.people, cohort=setting.cohort, trainings=setting.settings.n_trainings)
-    return len(list(planned.list_visits()))
+    key = setting.key_of(0)
+    schedule, lateness = setting.schedule_of(key), setting.lateness_of(key)
+    return count_asked(schedule, lateness, trainings=setting.settings.n_trainings)
 
 
 def count_searches(setting: PersonalSetting) -> int:
