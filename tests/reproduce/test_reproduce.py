@@ -16,14 +16,13 @@ from hushrank.reproduce.papers import foltr_es
 from hushrank.reproduce.reproduce import (
     Prepared,
     ReproduceOptions,
-    beside,
     index_lines,
-    join_variants,
     make_rows,
     prepare,
     reproduce,
 )
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, choose_data
+from hushrank.reproduce.rows import beside, join_variants
 from hushrank.reproduce.verdicts import Pair, Trials, all_better, all_equal
 from hushrank.runs.pool import PoolOptions
 

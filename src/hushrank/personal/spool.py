@@ -86,6 +86,11 @@ class PopulationWriter:
         write_json(self.directory / _DESCRIPTION, {"format": FORMAT, "n_users": self.n_users, **written})
 
 
+def is_spooled(directory: Path) -> bool:
+    """Whether a directory holds a population that was read to its end."""
+    return (directory / _DESCRIPTION).is_file()
+
+
 class SpooledPopulation:
     """A population that was written to a directory; the general list of a search is BM25's."""
 
