@@ -322,7 +322,7 @@ def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) 
     data = row.cell.get("data")
     if data is not None and data not in real.values():
         return f"not run on {data}"
-    return "not built yet" if prepared.reproduction.left_out else "not a trial of ours"
+    return "not run here" if prepared.reproduction.left_out else "not a trial of ours"
 
 
 def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
