@@ -68,7 +68,7 @@ def make_model(name: str, seed: int = 1) -> tuple[PersonalModel, dict[str, Array
     """A tiny model, shared parameters, and personal ones that have moved away from the global vectors."""
     model, vectors = named_model(name, **SMALL[name]), draw_vectors(seed)
     shared = initial_shared(model, vectors, key=seed_key(seed))
-    own = initial_personal(model, vectors, np.arange(2, 2 + N_OWN), n_own=N_OWN)
+    own = initial_personal(model, vectors[2 : 2 + N_OWN], n_own=N_OWN)
     rng = np.random.default_rng(seed)
     return model, shared, {name: part + rng.normal(size=part.shape).astype("f4") for name, part in own.items()}
 

@@ -19,10 +19,10 @@ from hushrank.engine.personal_schedule import (
 )
 from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
-from hushrank.federation.exchange import UpdateExchange
 from hushrank.streams import seed_key
 from hushrank.types import NamedArrays
 
@@ -44,7 +44,7 @@ def test_everybody_comes_once_in_a_round_and_rounds_differ() -> None:
     schedule = RoundSchedule(11, 4, 3, 1, TinyUsers().periods, "once", seed_key(1))
     assert schedule.steps_per_round == 3 and schedule.steps_each == 9  # 4 + 4 + 3
     rounds = [[schedule.step_at(3 * r + i).ids.tolist() for i in (1, 2, 3)] for r in range(3)]
-    assert all(sorted(sum(steps, [])) == list(range(11)) for steps in rounds)
+    assert all(sorted(client for ids in steps for client in ids) == list(range(11)) for steps in rounds)
     assert [len(ids) for ids in rounds[0]] == [4, 4, 3] and rounds[0] != rounds[1]
 
 
@@ -113,14 +113,14 @@ def test_a_training_continues_from_its_checkpoint_to_the_same_bits(tmp_path: Pat
     path = tmp_path / "task.safetensors"
     whole = advance_all(tiny_task(tiny_personal()))
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     def fail(progress: object) -> None:
         if getattr(progress, "round", 0) >= 3:
-            raise Killed
+            raise KilledError
 
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train_task(tiny_task(tiny_personal()), Watch(threading.Event(), fail, path, 0.0, "me", lambda: None))
     assert path.exists()
     again = train_task(

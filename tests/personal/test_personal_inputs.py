@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from personal_inputs import N_OWN, N_WORDS, draw_inputs
@@ -79,7 +81,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"is_document": np.zeros((4, 5), bool)}, "on padding"),
     ],
 )
-def test_what_no_model_can_read_is_refused(change: dict[str, np.ndarray], message: str) -> None:
+def test_what_no_model_can_read_is_refused(change: dict[str, Any], message: str) -> None:
     check_inputs(draw_inputs(1), n_words=N_WORDS, n_own=N_OWN)
     with pytest.raises(ValueError, match=message):
         check_inputs(draw_inputs(1)._replace(**change), n_words=N_WORDS, n_own=N_OWN)

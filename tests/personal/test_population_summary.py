@@ -57,6 +57,6 @@ def test_a_population_is_not_written() -> None:
 
 def test_the_seed_of_the_command_is_that_of_the_population() -> None:
     name = "personal-like:n_users=2,n_documents=1200"
-    options = ([], ["--seed", "3"])
+    options: list[list[str]] = [[], ["--seed", "3"]]
     names = [json.loads(CliRunner().invoke(app, ["info", name, "--json", *more]).stdout)["name"] for more in options]
     assert names == [f"{name},seed=0", f"{name},seed=3"]

@@ -89,6 +89,10 @@ class FlatSearch:
         """Of all trainings. Why all at once: one program trains everybody."""
         return measure_widths(self.setting.people, self.schedule.list_visits())
 
+    @property
+    def may_be_late(self) -> bool:
+        return self.setting.dropout > 0 or self.setting.settings.stragglers > 0
+
     @cached_property
     def is_late(self) -> Array:
         return find_stragglers(self.setting.n_clients, self.setting.settings.stragglers, self.arrays.key)
@@ -116,7 +120,7 @@ class FlatSearch:
         if not len(step.ids):
             return state, {SEARCHES: 0}
         answers, attempts = find_answers(step.ids, self.is_late, setting.dropout, self.arrays.key, step=number)
-        seen = prefix_evidence({"attempts": attempts, "answers": int(answers.sum())})
+        seen = prefix_evidence({"attempts": attempts, "answers": int(answers.sum())}) if self.may_be_late else {}
         if not answers.any():
             return state, {**seen, SEARCHES: 0}
         store = PersonalStore(state) if ROWS in state else None

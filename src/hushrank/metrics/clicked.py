@@ -68,8 +68,9 @@ def count_changes(scores: Array, is_clicked: Array, is_document: Array) -> PairC
     was_below = clicked & unclicked & (place[:, None] > place[None, :])
     was_above = clicked & unclicked & (place[:, None] + 1 == place[None, :])
     difference = np.asarray(scores)[..., :, None] - np.asarray(scores)[..., None, :]
-    n_up, n_down = np.count_nonzero(was_below & (difference > 0)), np.count_nonzero(was_above & (difference < 0))
-    return PairChanges(n_up, n_down, np.count_nonzero(was_below | was_above))
+    counted = (was_below & (difference > 0), was_above & (difference < 0), was_below | was_above)
+    n_up, n_down, n_pairs = (int(np.count_nonzero(which)) for which in counted)
+    return PairChanges(n_up, n_down, n_pairs)
 
 
 def _check(scores: Array, is_clicked: Array, is_document: Array) -> None:

@@ -8,7 +8,6 @@ say in which search something is wrong, and what is expected.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -241,7 +240,7 @@ def _check_places(log: SearchLog) -> None:
     order = np.lexsort((log.documents, owners))
     same = (np.diff(log.documents[order]) == 0) & (np.diff(owners[order]) == 0)
     _refuse(_mark(owners[order][1:][same], len(lengths)), "a document is listed twice. List each once")
-    if log.dwell is not None and not all(math.isfinite(value) and value >= 0 for value in log.dwell.tolist()):
+    if log.dwell is not None and not (np.isfinite(log.dwell) & (log.dwell >= 0)).all():
         raise ValueError("dwell times of a log must be finite and not negative. Write 0 where there was no click.")
 
 

@@ -1,6 +1,6 @@
 """One generated user: interests that drift, sessions, queries, lists, clicks. A user depends on their own key alone.
 
-The utility of a listed document for a search that means topic t [shared design, not of the paper]:
+The utility of a listed document for a search that means topic t (a choice of ours; the paper has no generated users):
 
     3 [topic is t] + 2.5 (part of the query's words in the title) + quality - .25 log2(rank + 1) + .6 Gumbel
 

@@ -63,13 +63,14 @@ LOOK = "compared after"  # a last column, of runs of unequal length
 
 def read_budget(run: RunSummary) -> TrainingBudget:
     rounds, clients = (_count(run.recipe.get(key)) for key in ("rounds", "n_clients"))
-    clients = _count(run.recipe.get("cohort")) or clients
+    clients = run.clients_each or _count(run.recipe.get("cohort")) or clients
     n = n_rankers(run)
     searches = run.n_interactions / n if run.n_interactions is not None and n else None
     if searches == 0:  # Why: rankers that read labels have these keys and do not use them
         return TrainingBudget(None, None, "none", 0.0, 0)
     is_sent = bool(run.bytes_per_client_round)
     messages = rounds * clients * is_sent if rounds is not None and clients is not None else None
+    messages = messages if run.messages is None else run.messages
     each = setting_text(run.searches_each or run.recipe.get("interactions"))
     return TrainingBudget(rounds, clients, each, searches, messages)
 
@@ -134,6 +135,8 @@ def _explain_equal(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
     if not silent:
         return "They had as many rounds and searches."
     learnt = f"{join_words(silent)} learnt from labels and made no searches."
+    if not measures_of(runs).is_usual:
+        learnt = f"{join_words(silent)} trained nothing."
     return f"{learnt} The others had as many rounds and searches." if len(runs) - len(silent) > 1 else learnt
 
 

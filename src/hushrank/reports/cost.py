@@ -43,7 +43,7 @@ def bytes_up(run: RunSummary) -> float | None:
     rounds, size = run.recipe.get("rounds"), run.bytes_per_client_round
     if not isinstance(clients, int) or not isinstance(rounds, int) or size is None:
         return None
-    return size * clients * rounds * n_rankers(run)
+    return size * (clients * rounds if run.messages is None else run.messages) * n_rankers(run)
 
 
 def _amounts(runs: Sequence[RunSummary]) -> list[_Amount]:

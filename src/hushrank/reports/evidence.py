@@ -9,7 +9,7 @@ from math import isfinite
 from hushrank.reports.curves import CurveKind, curve_figure, drawn_runs
 from hushrank.reports.markup import paragraph, section
 from hushrank.reports.summary import RunSummary
-from hushrank.reports.wording import click_models
+from hushrank.reports.wording import click_models, measures_of
 
 _EVIDENCE = "evidence/"
 WORDS = {  # {evidence: what its axis says}; others are called by their own names
@@ -23,6 +23,8 @@ WORDS = {  # {evidence: what its axis says}; others are called by their own name
     "refused": "updates refused in a round",
     "suspects": "clients suspected in a round",
     "open_tastes": "tastes that are open",
+    "answers": "clients that answered in time, of a step",
+    "attempts": "attempts until half of the clients answered",
 }
 
 
@@ -38,7 +40,9 @@ def evidence_section(runs: Sequence[RunSummary], labels: Sequence[str]) -> str:
             for j, kind in enumerate(kinds)
         ]
         if figures:
-            rows.append(f'<h3>The {escape(click)} user</h3><div class="pair">{"".join(figures)}</div>')
+            rows.append(
+                f'<h3>{escape(measures_of(runs).heading(click))}</h3><div class="pair">{"".join(figures)}</div>'
+            )
     note = "What the aggregation rule, or the remedy, told about the rounds: the mean since the look before."
     return section("Evidence", paragraph(note, style="note"), *rows) if rows else ""
 

@@ -96,6 +96,8 @@ class RunSummary:
     environment: Mapping[str, str]
     forgetting: JsonObject = field(default_factory=dict)  # who was forgotten and what that took; empty: nobody
     primary: str = NDCG  # the metric that the run is judged by
+    clients_each: int | None = None  # that take part in a round; None: the recipe says
+    messages: int | None = None  # that clients sent in one training; None: the recipe says
     users: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # [metric][user] mean over repeats
 
 
@@ -126,6 +128,8 @@ def from_directory(path: Path) -> RunSummary:
             environment={key: str(value) for key, value in environment.items() if value is not None},
             forgetting=_read_forgetting(result),
             primary=str(result.get("primary") or NDCG),
+            clients_each=result.get("clients_per_round"),
+            messages=result.get("messages_per_training"),
             users=_read_users(path / USERS_FILE),
         )
     except (KeyError, TypeError, AttributeError) as error:

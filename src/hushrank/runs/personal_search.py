@@ -13,6 +13,8 @@ import numpy as np
 from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
+from hushrank.engine.personal_people import MOST_SCANNED
+from hushrank.engine.personal_schedule import plan_online, train_span
 from hushrank.engine.personal_setting import FOLD, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
@@ -99,6 +101,9 @@ class PersonalExperiment:
             "MAP": "mean over searches with a click, of all users; clicked documents are relevant; equal scores keep "
             "the engine's order",
             "bytes_per_client_round": 0 if setting.settings.is_central else 4 * count_params(setting),
+            "clients_per_round": 1 if setting.settings.is_central else setting.n_clients,
+            "messages_per_training": count_messages(setting),
+            "searches_per_client_round": [count_searches(setting)],
             "privacy": learning.promise,
             "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
             "guarantee": explain_guarantee(self.recipe, self.setting),
@@ -170,6 +175,24 @@ def count_params(setting: PersonalSetting) -> int:
 
     assert setting.model is not None
     return count_sent(setting.model, setting.people.population.collection, setting.sharing)
+
+
+def count_messages(setting: PersonalSetting) -> int:
+    """That clients send in one training, those included that come too late."""
+    if setting.settings.is_central:
+        return 0
+    if setting.settings.updating != "online":
+        return setting.n_clients * setting.rounds * setting.settings.n_trainings
+    planned = plan_online(setting.people, cohort=setting.cohort, trainings=setting.settings.n_trainings)
+    return len(list(planned.list_visits()))
+
+
+def count_searches(setting: PersonalSetting) -> int:
+    """That a client learns from in a round: the mean over the first users, at the last training."""
+    settings, people = setting.settings, setting.people
+    span = train_span(people.population.periods, updating=settings.updating, training=settings.n_trainings)
+    n_users = min(setting.n_clients, MOST_SCANNED)
+    return round(sum(len(people.searches_in(user, span)) for user in range(n_users)) / n_users)
 
 
 def explain_guarantee(recipe: Recipe, setting: PersonalSetting) -> Json | None:

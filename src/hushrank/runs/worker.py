@@ -1,7 +1,7 @@
 """One process of a pool: carries out recipes that it is sent as lines of JSON, and answers with lines of JSON.
 
-In: {"number", "recipe", "directory", "forgets", "options"}. Out: {"number", "share", "quality", "measure"} now and then,
-at the end {"number", "error"} with null for a finished run. When the other end goes away, so does this process.
+In: {"number", "recipe", "directory", "forgets", "options"}. Out: {"number", "share", "quality", "measure"} now and
+then, at the end {"number", "error"} with null for a finished run. When the other end goes away, so does this process.
 """
 
 from __future__ import annotations

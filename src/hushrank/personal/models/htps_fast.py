@@ -127,12 +127,12 @@ def _put_last(
     items: jax.Array,
     is_item: jax.Array,
     query: jax.Array,
-    key: jax.Array | None,
+    drops: Drops,
 ) -> jax.Array:
     """[B, d] the query after a transformer over [items; query], each with its distance from the query."""
     tokens = jnp.concatenate([items, query[:, None, :]], axis=1)
     is_token = jnp.pad(is_item, ((0, 0), (0, 1)), constant_values=True)
-    return _transform(model, shared, layer, tokens + _distances(*tokens.shape[1:]), is_token, key)[:, -1]
+    return _transform(model, shared, layer, tokens + _distances(*tokens.shape[1:]), is_token, drops)[:, -1]
 
 
 def _transform(model: Htps, shared: Parts, layer: str, x: jax.Array, is_item: jax.Array, drops: Drops) -> jax.Array:

@@ -116,17 +116,16 @@ def initial_shared(model: PersonalModel, vectors: Array, *, key: Array) -> dict[
     return {**drawn, WORDS: vectors.astype(np.float32)}
 
 
-def initial_personal(model: PersonalModel, vectors: Array, own_words: Array, *, n_own: int) -> dict[str, Array]:
-    """A user's personal parameters: [n_own, dim], the global vectors of `own_words`, then zeros.
+def initial_personal(model: PersonalModel, rows: Array, *, n_own: int) -> dict[str, Array]:
+    """A user's personal parameters, [n_own, dim]: `rows` [k, dim], one per word of the user, then zeros.
 
-    `vectors` may also be of the user's own log: a table [n_words, dim] in which the user's words have other vectors.
+    `rows` are the global vectors of the user's words, or vectors that the user's own log has moved.
     """
-    if len(own_words) > n_own:
-        raise ValueError(f"{len(own_words)} words have a personal vector, there is room for {n_own}.")
-    names = [part.name for part in model.parameters if part.is_personal]
-    rows = np.zeros((n_own, vectors.shape[1]), dtype=np.float32)
-    rows[: len(own_words)] = vectors[own_words]
-    return {name: rows.copy() for name in names}
+    if len(rows) > n_own:
+        raise ValueError(f"{len(rows)} words have a personal vector, there is room for {n_own}.")
+    wide = np.zeros((n_own, model.dim), dtype=np.float32)
+    wide[: len(rows)] = rows
+    return {part.name: wide.copy() for part in model.parameters if part.is_personal}
 
 
 def matrices(shapes: Mapping[str, Sequence[int]]) -> tuple[Parameter, ...]:

@@ -1,0 +1,76 @@
+"""What recipe fedps may say, and what it is refused for."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushrank.personal.keys import settings_of
+from hushrank.privacy.placement import Scheme
+from hushrank.recipes.personal_setting import exposure_of_clients, find_population, with_users
+from hushrank.recipes.recipe import NAMED, change_recipe, hash_recipe
+
+FEDPS = NAMED["fedps"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cohort": 1}, "cohort is 1: a step with one client would show what that client alone has learnt"),
+        ({"data": "personal-like:n_users=1", "cohort": "none"}, "cohort is 1"),
+        ({"model": "bert"}, "model is 'bert', must be one of original, knrm, peps, hrnn, htps"),
+        ({"topology": "proxy"}, "not built yet"),
+        ({"topology": "central", "cohort": 5}, "without clients that send anything: leave cohort out"),
+        ({"topology": "central", "epochs": 2}, "epochs is for topology=flat"),
+        ({"topology": "central", "privacy": "sound", "epsilon": 1}, "without clients"),
+        ({"model": "original", "epochs": 2}, "epochs is for a model that is trained"),
+        ({"model": "original", "rounds": 2, "cohort": 3}, "trains nothing"),
+        ({"stages": 4}, "stages is for updating=retrain"),
+        ({"updating": "online", "rounds": 9}, "has no rounds"),
+        ({"updating": "online", "privacy": "sound", "epsilon": 1}, "promises nothing"),
+        ({"updating": "online", "topology": "central"}, "waits for clients"),
+        ({"updating": "retrain", "eval_every": 2}, "measured after every stage"),
+        ({"privacy": "paper", "epsilon": 4.5}, "use privacy=sound"),
+        ({"privacy": "sound", "epsilon": 1, "adjacency": "add-remove"}, "adjacency=add-remove does not hold"),
+        ({"privacy": "sound", "epsilon": 1, "mechanism": "correlated"}, "mechanism=correlated does not hold"),
+        ({"secure_sum": True}, "fewer clients than the others"),
+        ({"interactions": 3}, "learns from users' logs"),
+        ({"partition": "intents"}, "learns from users' logs"),
+        ({"learning_rate": 0.3}, "has models of its own"),
+        ({"sampling": "poisson"}, "asks every client once in every round"),
+        ({"sigma": 0.1}, "sigma is for recipe foltr-es"),
+        ({"attack": "poisoned-clicks", "n_malicious": 3}, "a click log says who clicked what"),
+        ({"aggregation": "bulyan", "assumed_malicious": 3}, "is not defined for 10 clients"),
+        ({"stragglers": 1.0}, "somebody has to answer"),
+        ({"data": "personal-like:n_users=20", "cohort": 30}, "must be from 1 to n_clients, which is 20"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_the_door(changes: dict[str, object], said: str) -> None:
+    if changes.get("cohort") == "none":
+        changes = {**changes, "cohort": None}
+    with pytest.raises(ValueError, match=said):
+        change_recipe(FEDPS, changes)
+
+
+def test_its_keys_are_no_other_recipe_s_and_leave_their_names() -> None:
+    with pytest.raises(ValueError, match="model is for recipe fedps; fpdgd does not have it"):
+        change_recipe(NAMED["fpdgd"], {"model": "peps"})
+    assert hash_recipe(NAMED["fpdgd"]) == "44136fa3"  # of an empty object: nothing is special
+
+
+def test_defaults_are_those_of_the_paper_but_for_sizes() -> None:
+    settings = settings_of(FEDPS)
+    assert (settings.model, settings.topology, settings.epochs, settings.word_vectors) == ("peps", "flat", 1, "frozen")
+    assert settings.local_rate == 1e-3 and settings.stragglers == 0 and settings.n_trainings == 1
+
+
+def test_users_come_from_the_data() -> None:
+    population = find_population("personal-like:n_users=12")
+    assert with_users(FEDPS, population).n_clients == 12
+    with pytest.raises(ValueError, match="n_clients is 50, but personal-like has 12 users"):
+        with_users(change_recipe(FEDPS, {"n_clients": 50}), population)
+
+
+def test_a_client_is_seen_once_in_a_round_and_every_round_counts_in_full() -> None:
+    staged = change_recipe(FEDPS, {"updating": "continue", "stages": 4, "rounds": 2, "privacy": "sound", "epsilon": 2})
+    exposure = exposure_of_clients(staged, n_params=10)
+    assert exposure.rounds == 3 * 2 and exposure.sampling == 1 and exposure.scheme == Scheme.rotation
