@@ -15,7 +15,16 @@ from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.personal.bm25 import make_index
 from hushrank.personal.features import N_FEATURES, FeatureSource
 from hushrank.personal.keys import PersonalSettings
-from hushrank.personal.log import Collection, Periods, Search, SearchLog, make_collection, make_log, pad_words
+from hushrank.personal.log import (
+    Collection,
+    Periods,
+    Search,
+    SearchLog,
+    make_collection,
+    make_log,
+    pad_words,
+    slice_log,
+)
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.topics import make_topics
 from hushrank.personal.training import LocalTraining
@@ -26,10 +35,11 @@ PERIODS = Periods(2 * WEEK, 5 * WEEK, 6 * WEEK)
 
 @dataclass(frozen=True)
 class TinyUsers:
-    """`twins`: all users have the same log."""
+    """`twins`: all users have the same log. `newcomer`: user 0 has made one search, before training begins."""
 
     n_users: int = 5
     twins: bool = False
+    newcomer: bool = False
     name: str = "tiny-users"
     description: str = "users made by hand"
     periods: Periods = PERIODS
@@ -48,7 +58,8 @@ class TinyUsers:
             query = generator.choice(np.arange(2, N_WORDS), 2, replace=False)
             clicked = (int(listed[generator.integers(4)]),)
             searches.append(Search(number * WEEK // 3, tuple(query), tuple(map(int, listed)), clicked))
-        return make_log(searches, np.arange(21) // 2)
+        log = make_log(searches, np.arange(21) // 2)
+        return slice_log(log, 0, 1) if self.newcomer and user == 0 else log
 
 
 def tiny_people(population: TinyUsers | None = None, *, end: float = PERIODS.validation) -> People:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from tiny_users import DIM, N_WORDS, TinyUsers, tiny_personal, tiny_task
 
+from hushrank.aggregation.named import find_rule
+from hushrank.attacks.named import find_attack
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     RoundSchedule,
@@ -162,9 +164,33 @@ def test_sound_noise_is_on_the_sum_of_clipped_updates() -> None:
     assert 0.016 < spread < 0.024
 
 
+def test_rules_are_those_of_every_recipe() -> None:
+    task = tiny_task(tiny_personal(cohort=5, rounds=1, rule=find_rule("median")))
+    state = task.start()
+    messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    middle = np.median(np.stack([message.delta for message in messages]), axis=0)
+    after, _ = task.advance(state, 1, 1)
+    assert np.allclose(after["params"] - state["params"], middle, atol=1e-7) and np.abs(middle).max() > 0.001
+
+
+def test_liars_send_what_the_attack_says() -> None:
+    setting = tiny_personal(cohort=5, rounds=1)
+    liars = replace(setting, attack=find_attack("sign-flip"), n_malicious=2)
+    honest, attacked = tiny_task(setting), tiny_task(liars)
+    one, other = (task.advance(task.start(), 1, 1)[0]["params"] for task in (honest, attacked))
+    assert not np.allclose(one, other, atol=1e-4)
+
+
+def test_a_user_with_one_search_takes_part_and_changes_nothing() -> None:
+    task = tiny_task(tiny_personal(TinyUsers(newcomer=True), cohort=5, rounds=1))
+    state = task.start()
+    messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    assert messages[0].weight == 0 and not messages[0].delta.any() and messages[1].weight > 0
+    assert np.isnan(task.examine(state)["users/offline/MAP"][0])
+
+
 def test_retraining_begins_anew_and_continuing_does_not() -> None:
-    changes = {"stages": 3, "rounds": 1}
-    again, on = (tiny_task(tiny_personal(updating=how, **changes)) for how in ("retrain", "continue"))
+    again, on = (tiny_task(tiny_personal(updating=how, stages=3, rounds=1)) for how in ("retrain", "continue"))
     assert again.rounds == 2 * again.schedule.steps_each and again.eval_every == again.schedule.steps_each
     each = again.schedule.steps_each
     first, _ = on.advance(on.start(), 1, each)

@@ -1,4 +1,4 @@
-"""Whole runs of recipe fedps, on a log that was read into a directory: results, reports, resuming, no secret outside."""
+"""Whole runs of recipe fedps, on a log that was read into a directory: results, reports, resuming, no secrets out."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def test_an_interrupted_run_resumes_to_the_same_bits(finished: Path, population:
         if news.share >= 0.5:
             raise KilledError
 
-    options = {"out": tmp_path / "killed", "checkpoint_seconds": 0.0}
+    out = tmp_path / "killed"
     with pytest.raises(KilledError):
-        run_recipe(tiny_recipe(population), RunOptions(**options, report=fail))
+        run_recipe(tiny_recipe(population), RunOptions(out=out, checkpoint_seconds=0.0, report=fail))
     assert list((tmp_path / "killed" / "checkpoints").iterdir())
-    run_recipe(tiny_recipe(population), RunOptions(**options, resume=True))
+    run_recipe(tiny_recipe(population), RunOptions(out=out, resume=True))
     for name in ("rankers.safetensors", "metrics.jsonl", "users.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (finished / name).read_bytes(), name
 

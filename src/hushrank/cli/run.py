@@ -15,7 +15,8 @@ def run(
     recipe: Annotated[
         str | None,
         typer.Argument(
-            metavar="RECIPE|FILE.toml", help="fpdgd, foltr-es, pdgd, mse..., a TOML file, or a run's recipe.json."
+            metavar="RECIPE|FILE.toml",
+            help="fpdgd, foltr-es, pdgd, fedps, mse..., a TOML file, or a run's recipe.json.",
         ),
     ] = None,
     data: Annotated[

@@ -74,7 +74,7 @@ class ModelArrays:
     def first_personal(self, client: int) -> dict[str, Array]:
         """{name: [n_own, dim]} before the client's first visit."""
         own_words = self.setting.people.record_of(client).own_words
-        return initial_personal(self.model, self.setting.vectors, own_words, n_own=self.n_own)
+        return initial_personal(self.model, self.setting.vectors[own_words], n_own=self.n_own)
 
     def personal_of(self, store: PersonalStore | None, clients: Sequence[int], *, size: int) -> dict[str, Array]:
         """{name: [size, n_own, dim]} of these clients, from their stores; what is left over is zeros."""

@@ -31,7 +31,7 @@ from hushrank.types import Array
 MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the most frequent ones are kept
 MOST_SCANNED = 2000  # users by whose logs widths are found. Why: of 100,000 all would take minutes; who needs more room
 # than these is cut to the latest searches, the first documents and the first words
-MOST_KEPT = 4096  # clients whose logs are kept in memory
+MOST_KEPT = 3000  # clients whose logs and searches are kept in memory, about half a megabyte each
 
 
 class Span(NamedTuple):
@@ -94,6 +94,7 @@ class People:
             found = gather_inputs(
                 record.log, collection, record.features, searches=searches, own_words=record.own_words
             )
+            found = found._replace(document_words=found.document_words[..., : self.title_words])
             self._keep((user, span), found)
         return found
 
@@ -156,16 +157,19 @@ def fit_inputs(inputs: PersonalInputs, widths: InputWidths, *, title_words: int)
         n_before=np.maximum(inputs.n_before - left_out, 0).astype(np.int32),
         history=history,
     )
-    padded = pad_inputs(cut, widths)
+    padded = pad_inputs(cut, widths)  # candidates' words are narrower already, and are padded to be cut again
     return padded._replace(document_words=padded.document_words[..., :title_words])
 
 
 def empty_inputs(like: PersonalInputs) -> PersonalInputs:
     """Of a client that is none: fills up a block."""
     history = HistoryTable(
-        *(np.zeros_like(part) for part in like.history[:-1]), np.full_like(like.history[-1], NO_SESSION)
+        np.zeros_like(like.history.query_words),
+        np.zeros_like(like.history.clicked_words),
+        np.full_like(like.history.sessions, NO_SESSION),
     )
-    return PersonalInputs(*(np.zeros_like(part) for part in like[:-1]), history=history)
+    zeros = {name: np.zeros_like(getattr(like, name)) for name in like._fields if name != "history"}
+    return PersonalInputs(**zeros, history=history)
 
 
 def stack_block(people: People, clients: Sequence[PersonalInputs], widths: InputWidths, *, size: int) -> PersonalInputs:
