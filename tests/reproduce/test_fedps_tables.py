@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from hushrank.recipes.recipe import change_recipe
+from hushrank.reproduce.listing import estimate_search
 from hushrank.reproduce.literature import PublishedResult, PublishedRow
 from hushrank.reproduce.papers import fedps
 from hushrank.reproduce.reproduce import Prepared, ReproduceOptions, make_rows, prepare, reproduce
@@ -80,6 +82,13 @@ def test_repeats_of_generated_users_are_populations_and_of_a_real_log_trainings(
     real = DataChoice("aol", "/logs/aol", is_stand_in=False, n_folds=1)
     assert [t.cell["population"] for t in fedps.local_epochs(AOL, wanted)[:3]] == [11, 12, 11]
     assert {(t.recipe.data, t.recipe.repeats) for t in fedps.local_epochs(real, wanted)} == {("/logs/aol", 2)}
+    assert {t.recipe.rounds for t in fedps.cohorts(real, wanted)} == {fedps.PUBLISHED_ROUNDS}
+
+
+def test_larger_steps_have_more_rounds_and_equally_many_looks() -> None:
+    trials = fedps.cohorts(AOL, ReproductionSize(repeats=1))
+    found = [(t.recipe.cohort, t.recipe.rounds, t.recipe.eval_every) for t in trials]
+    assert found == [(5, 16, 1), (10, 16, 1), (20, 32, 2), (30, 48, 3), (100, 160, 10)]
 
 
 def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
@@ -212,3 +221,13 @@ def test_table_5_runs_and_judges_its_claims(tmp_path: Path) -> None:
     assert {finding["why"] for finding in found["findings"]} == {"Run with one epochs alone."}
     page = (tmp_path / prepare("fedps.table5", small).directory.name / "report.html").read_text()
     assert "stand-in data: shaped like AOL" in page and "Users were generated from seed 11" in page
+
+
+def test_an_estimate_of_personalised_search_counts_users_rounds_epochs_and_weeks() -> None:
+    (one,) = fedps.local_epochs(AOL, ReproductionSize(repeats=1))[:1]
+    long, often, weekly = (
+        change_recipe(one.recipe, change)
+        for change in ({"rounds": 2 * fedps.ROUNDS}, {"epochs": 2}, {"updating": "retrain", "eval_every": None})
+    )
+    seconds = [estimate_search(recipe) for recipe in (one.recipe, often, long, weekly)]
+    assert seconds == sorted(seconds) and seconds[-1] > 3 * seconds[0]

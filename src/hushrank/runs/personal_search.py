@@ -144,8 +144,9 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
     n_units = n_units if setting.model is not None else setting.settings.n_trainings
     each = task.rounds // n_units
     looks = {name: values for name, values in progress.looks.items() if not name.startswith(_USERS)}
-    found = {name.removeprefix(_USERS): each for name, each in progress.looks.items() if name.startswith(_USERS)}
-    best = np.argmax(looks[CHOSEN_BY]) if CHOSEN_BY in looks else -1
+    found = {name.removeprefix(_USERS): seen for name, seen in progress.looks.items() if name.startswith(_USERS)}
+    chosen_by = looks.get(CHOSEN_BY, np.full(1, np.nan))
+    best = int(np.argmax(chosen_by)) if np.isfinite(chosen_by).all() else -1
     users = {name: values[-1] for name, values in found.items()}
     users |= {f"{BEST}{name}": values[best] for name, values in found.items()}
     return CellResult(
