@@ -205,9 +205,24 @@ def test_other_data_for_several_populations_are_refused(tmp_path: Path) -> None:
         prepare("fedps.table5", ReproduceOptions(tmp_path, changes={"data": "personal-like"}))
 
 
+def write_population(directory: Path) -> None:
+    """What names a log that was read."""
+    directory.mkdir()
+    periods, sizes = {"train": 1, "validation": 2, "test": 3}, {"test": 50, "other": 5}
+    about = {"format": 1, "name": "aol", "n_users": 2, "periods": periods, "sizes": sizes}
+    (directory / "population.json").write_text(json.dumps(about))
+
+
+def test_a_log_that_was_read_into_a_directory_is_the_data(tmp_path: Path) -> None:
+    write_population(tmp_path / "read")
+    (choice,) = choose_data(("aol", "commercial"), tmp_path / "read")
+    assert (choice.label, choice.source, choice.is_stand_in) == ("aol", str(tmp_path / "read"), False)
+    prepared = prepare("fedps.table3", ReproduceOptions(tmp_path, data=tmp_path / "read"))
+    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 9
+
+
 def test_a_directory_without_a_log_is_refused_in_words(tmp_path: Path) -> None:
-    (tmp_path / "aol").mkdir()
-    (tmp_path / "aol" / "population.json").write_text(json.dumps({"format": 1, "name": "aol", "periods": {}}))
+    write_population(tmp_path / "aol")
     with pytest.raises(ValueError, match=r"has no commercial\. Read such a log into .* To run on what is there alone"):
         choose_data(("aol", "commercial"), tmp_path)
 
