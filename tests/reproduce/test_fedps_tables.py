@@ -88,7 +88,7 @@ def test_repeats_of_generated_users_are_populations_and_of_a_real_log_trainings(
 def test_larger_steps_have_more_rounds_and_equally_many_looks() -> None:
     trials = fedps.cohorts(AOL, ReproductionSize(repeats=1))
     found = [(t.recipe.cohort, t.recipe.rounds, t.recipe.eval_every) for t in trials]
-    assert found == [(5, 16, 1), (10, 16, 1), (20, 32, 2), (30, 48, 3), (100, 160, 10)]
+    assert found == [(5, 24, 2), (10, 24, 2), (20, 48, 4), (30, 72, 6), (100, 240, 20)]
 
 
 def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
@@ -98,6 +98,7 @@ def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
         *(("fedps-flat", how) for how in ("retrain", "continue", "online")),
     ]
     assert {t.recipe.stages for t in trials} == {8}
+    assert {t.recipe.data for t in trials} == {"aol-like:n_users=300,n_candidates=10,n_short=10,seed=11"}
 
 
 def test_a_measure_is_read_at_the_round_that_validation_chooses(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_the_published_number_of_the_same_cell_stands_beside_ours() -> None:
     assert rows[0]["data"] == "mq2007-like"
     assert len(rows) == len(result.rows)
     assert {(row["ours"], row["why"]) for row in rows[1:]} == {
-        (None, "needs privacy=paper, foltr-es"),
+        (None, "not run here"),
         (None, "not run on mslr-web10k"),
     }
 
@@ -294,7 +294,7 @@ def test_names_are_near_known_or_told_what_they_need() -> None:
     assert names_to_run(["fpdgd.figure4", "thesis.figure3.8"]) == ["fpdgd.figure4"]
     with pytest.raises(ValueError, match=r"no published result is called 'fpdgd.figur4'; did you mean 'fpdgd.figure4'"):
         names_to_run(["fpdgd.figur4"])
-    with pytest.raises(ValueError, match=r"fedps.table3 cannot be rerun yet: it needs fedps"):
-        names_to_run(["fedps.table3"])
+    with pytest.raises(ValueError, match=r"fedps.table2 cannot be rerun yet: it needs proxies"):
+        names_to_run(["fedps.table2"])
     with pytest.raises(ValueError, match=r"is a table or figure: rerun it with hushrank reproduce fpdgd.figure4"):
         find_recipe("fpdgd.figure4")

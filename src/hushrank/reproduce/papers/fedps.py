@@ -41,7 +41,10 @@ from hushrank.runs.personal_search import BEST, CHOSEN_BY, PRIMARY
 
 FIRST_SEED = 11  # of the populations. Why: nothing was chosen by looking at these
 N_USERS, N_POPULATIONS = 300, 3
-ROUNDS = 16  # of ten clients in a step. Why: 300 users make 30 steps in a round, the paper's 26,270 make 2,627
+ROUNDS, EVERY = (
+    24,
+    2,
+)  # of ten clients in a step, and looks. Why: 300 users make 30 steps in a round, the paper's 26,270 make 2,627
 PUBLISHED_ROUNDS = 8  # on a real log: the most that any model of Table 4 took
 CENTRAL_ROUNDS = 4  # Why: one has as many steps as the clients of a round together; on other seeds the first was best
 QUICK: Json = {"rounds": 2, "word_dim": 8, "eval_every": 1}
@@ -51,6 +54,8 @@ COHORTS = (5, 10, 20, 30, 100)
 EPOCHS = (1, 2, 3)
 LATE = 0.1  # of the clients are poorly connected, where the paper says so
 STAGES, QUICK_STAGES = 8, 3
+EQUAL_LISTS = "n_candidates=10,n_short=10,"  # Why: aol-like has long lists in its last week alone. In short ones, which
+# always hold what was clicked, even an untrained model beats the engine's order. Weeks must be alike to be compared
 MRR, FIRST, IMPROVE = "offline/MRR", "offline/P@1", "offline/P-Improve"
 N_ROUNDS, N_STEPS = "rounds", "steps"
 CLEAR = 0.001  # level at which personalised models must beat others
@@ -59,11 +64,11 @@ _ORIGINAL, _KNRM = {"method": "original-order"}, {"method": "knrm"}
 
 
 # What runs
-def search(data: DataChoice, scale: ReproductionSize, cell: Cell, **changes: object) -> list[Trial]:
-    """One trial for each generated population, or one on a real log."""
-    federated = ROUNDS if data.is_stand_in else PUBLISHED_ROUNDS
-    rounds = CENTRAL_ROUNDS if changes.get("topology") == "central" else federated
-    size: Json = {"rounds": rounds, "eval_every": 1, **changes, **(QUICK if scale.quick else {})}
+def search(data: DataChoice, scale: ReproductionSize, cell: Cell, *, lists: str = "", **changes: object) -> list[Trial]:
+    """One trial for each generated population, or one on a real log; lists: sizes that generated ones have."""
+    federated = {"rounds": ROUNDS, "eval_every": EVERY} if data.is_stand_in else {"rounds": PUBLISHED_ROUNDS}
+    own = {"rounds": CENTRAL_ROUNDS} if changes.get("topology") == "central" else federated
+    size: Json = {"eval_every": 1, **own, **changes, **(QUICK if scale.quick else {})}
     if changes.get("model") == "original":
         size = changes
     if "updating" in changes:
@@ -75,17 +80,17 @@ def search(data: DataChoice, scale: ReproductionSize, cell: Cell, **changes: obj
             {"data": data.label, **cell, **which},
             change_recipe(NAMED["fedps"], {**size, "data": source, "repeats": repeats, "seed": scale.seed}),
         )
-        for source, repeats, which in list_populations(data, scale)
+        for source, repeats, which in list_populations(data, scale, lists)
     ]
 
 
-def list_populations(data: DataChoice, scale: ReproductionSize) -> list[tuple[str, int, Cell]]:
+def list_populations(data: DataChoice, scale: ReproductionSize, lists: str) -> list[tuple[str, int, Cell]]:
     """[(data, repeats, entry of the cell)]: generated users are made anew for each repeat, a real log is there once."""
     if not data.is_stand_in:
         return [(data.source, scale.repeats or 1, {})]
     n_users, usual = (QUICK_USERS, 1) if scale.quick else (N_USERS, N_POPULATIONS)
     seeds = range(FIRST_SEED, FIRST_SEED + (scale.repeats or usual))
-    return [(f"{data.source}:n_users={n_users},seed={seed}", 1, {POPULATION: seed}) for seed in seeds]
+    return [(f"{data.source}:n_users={n_users},{lists}seed={seed}", 1, {POPULATION: seed}) for seed in seeds]
 
 
 def overall(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
@@ -104,7 +109,7 @@ def cohorts(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """Larger steps for more rounds, with as many looks. Why: all take at least as many steps as ten at a time do."""
     n_users = QUICK_USERS if scale.quick and data.is_stand_in else N_USERS
     sizes = {k: max(k // 10, 1) for k in COHORTS if k <= n_users}
-    longer: dict[int, Json] = {k: {"rounds": n * ROUNDS, "eval_every": n} for k, n in sizes.items()}
+    longer: dict[int, Json] = {k: {"rounds": n * ROUNDS, "eval_every": n * EVERY} for k, n in sizes.items()}
     return [
         trial
         for k in sizes
@@ -118,7 +123,7 @@ def local_epochs(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
 
 def weeks(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """Retrained every week, as in the figure; then the two other ways of updating of section 3.2."""
-    keys: Json = {"stages": QUICK_STAGES if scale.quick else STAGES}
+    keys: Json = {"stages": QUICK_STAGES if scale.quick else STAGES, "lists": EQUAL_LISTS}
     trials = search(
         data, scale, {"method": "central", "updating": "retrain"}, topology="central", updating="retrain", **keys
     )
