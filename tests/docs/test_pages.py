@@ -33,6 +33,7 @@ SLOW = {  # programs of their own, beside the README's
     "howto/compare.md",
     "howto/differ.md",
     "howto/reproduce.md",
+    "howto/personalised-search.md",
 }
 _CITATION = re.compile(r"\[((?:[a-z][a-z-]*\d{4}|fpdgd|thesis|foltr-es|study|fedps)(?=[\],;])[^\]\n]*)\]")
 

@@ -41,6 +41,16 @@ def test_padding_never_changes_a_score(name: str) -> None:
     assert np.isfinite(padded).all() and not padded[~wide.is_document].any()
 
 
+@pytest.mark.parametrize("name", ["hrnn", "htps"])
+def test_history_may_be_wider_than_titles(name: str) -> None:
+    """A row of history holds the titles of all clicks of a search, a candidate has one."""
+    model, shared, personal = make_model(name)
+    inputs = draw_inputs(3)
+    history = inputs.history._replace(clicked_words=np.pad(inputs.history.clicked_words, ((0, 0), (0, 5))))
+    scores, wide = (score_fast(model, shared, personal, i) for i in (inputs, inputs._replace(history=history)))
+    np.testing.assert_allclose(np.asarray(wide), np.asarray(scores), atol=1e-6)
+
+
 def test_knrm_by_hand() -> None:
     vectors = np.array([[0, 0], [0, 0], [1, 0], [0, 1]], dtype=np.float32)
     inputs = draw_inputs(1, n_queries=1, n_documents=2)._replace(

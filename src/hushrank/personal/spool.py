@@ -87,6 +87,11 @@ class PopulationWriter:
         write_json(self.directory / _DESCRIPTION, {"format": FORMAT, "n_users": self.n_users, **written})
 
 
+def is_spooled(directory: Path) -> bool:
+    """Whether a directory holds a population that was read to its end."""
+    return (directory / _DESCRIPTION).is_file()
+
+
 def digest_files(directory: Path) -> str:
     """Of everything that users searched, saw and clicked, and of the documents."""
     found = hashlib.sha256()

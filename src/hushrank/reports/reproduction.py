@@ -189,7 +189,7 @@ def about_section(found: ReproductionSummary) -> str:
 
 def _about(found: ReproductionSummary) -> list[str]:
     texts = [
-        f"{data.name} is generated data, shaped like {real_name(data.wanted)} in sizes and grades; it is not the real "
+        f"{data.name} is generated data, shaped like {real_name(data.wanted)}; it is not the real "
         "set. With the real one on disk, repeat the command with --data DIRECTORY."
         for data in found.stand_ins
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from hushrank.files import Json
-from hushrank.recipes.population import clients_of
+from hushrank.personal.keys import settings_of
+from hushrank.recipes.population import clients_of, count_users
+from hushrank.recipes.recipe import Recipe
 from hushrank.reproduce.literature import PublishedResult, published_results
 from hushrank.reproduce.named import REPRODUCTIONS
 from hushrank.reproduce.reproduction import Reproduction, ReproductionSize, Trial, choose_data
@@ -16,6 +18,8 @@ _SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: ben
 _NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
 _ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
 _RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
+_SEARCH_START = 10.0  # of a run of personalised search: it compiles
+_VISIT_SECONDS, _LOOK_SECONDS = 0.02, 0.02  # of one user: to train on the user's searches once, and to measure
 
 
 def list_results(*, cores: int | None = None) -> list[Json]:
@@ -44,6 +48,9 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
     total = 0.0
     for choice in choose_data(result.data, None):
         for trial in reproduction.trials(choice, scale):
+            if trial.recipe.is_personal:
+                total += estimate_search(trial.recipe)
+                continue
             rounds, per_round = count_work(trial)
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
             is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
@@ -51,6 +58,15 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
             per_training = rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
             total += cells * per_training + _RUN_SECONDS
     return total / cores
+
+
+def estimate_search(recipe: Recipe) -> float:
+    """CPU-seconds of a run of personalised search: what it costs to visit a user and to measure for one."""
+    settings, n_users = settings_of(recipe), count_users(recipe).n_clients
+    rounds = 1 if settings.updating == "online" else recipe.rounds
+    n_looks = settings.n_trainings if settings.is_staged else rounds // (recipe.eval_every or 1)
+    n_visits = settings.n_trainings * rounds * settings.epochs if settings.is_trained else 0
+    return recipe.repeats * n_users * (n_visits * _VISIT_SECONDS + (n_looks + 1) * _LOOK_SECONDS) + _SEARCH_START
 
 
 def count_work(trial: Trial) -> tuple[int, float]:

@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent / "published"
 NEEDS = (  # beyond training FPDGD or PDGD without noise
     *("foltr-es", "privacy=paper", "offline-baselines", "non-iid", "fedprox", "fedper", "data-sharing"),
     *("attacks", "robust-aggregation", "unlearning", "fedps"),
+    *("proxies", "group-users", "cover-queries"),
 )
 _NAME = re.compile(r"[a-z-]+\.(table|figure)\d+(\.\d+)?")
 _CELL_KEY = re.compile(r"[a-z][a-z0-9_]*")

@@ -24,7 +24,15 @@ from hushrank.reports.summary import from_directory
 from hushrank.reproduce.diverged import WHY, is_diverged, make_worst
 from hushrank.reproduce.literature import Claim, PublishedResult, PublishedRow, published_results
 from hushrank.reproduce.named import PAPERS, REPRODUCTIONS, find_reproduction
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
+from hushrank.reproduce.reproduction import (
+    POPULATION,
+    DataChoice,
+    Reproduction,
+    ReproductionSize,
+    Trial,
+    choose_data,
+)
+from hushrank.reproduce.rows import beside, is_meant, join_populations, join_variants, measure
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
 from hushrank.runs.forget_methods import check_forgetting, hash_forgetting
@@ -32,7 +40,6 @@ from hushrank.runs.forgetting import ForgetRequest
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 
 FORMAT = 1
-_NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +112,9 @@ def choose_trials(name: str, trials: Sequence[Trial], only: Mapping[str, object]
 
 def check_changes(name: str, trials: Sequence[Trial], changes: Mapping[str, object]) -> None:
     """Refuse to change what trials differ in: their rows would name one value and have run another."""
+    is_several = len({trial.cell[POPULATION] for trial in trials if POPULATION in trial.cell}) > 1
     for key in changes:
-        if key != "data" and any(key in trial.cell for trial in trials):
+        if (key != "data" or is_several) and any(key in trial.cell for trial in trials):
             raise ValueError(f"{key} is what the runs of {name} differ in. Leave it out of --set.")
 
 
@@ -193,6 +201,7 @@ def finish(prepared: Prepared, trial: Trial, job: Job) -> Finished:
 def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> Json:
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
+    wanted = [choice.name for choice in prepared.data if choice.is_stand_in]
     return {
         "format": FORMAT,
         "name": result.name,
@@ -203,14 +212,14 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "metric": result.metric,
         "data": {
             "name": names,
-            "wanted": ", ".join(result.data),
+            "wanted": ", ".join(wanted or result.data),
             "is_stand_in": any(choice.is_stand_in for choice in prepared.data),
         },
         "quick": options.scale.quick,
         "changes": dict(options.changes or {}),
         "only": dict(options.only),
         "limits": " ".join(tell_limits(prepared.reproduction, options)),
-        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome)])),
+        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome), *tell_populations(outcome)])),
         "left_out": prepared.reproduction.left_out,
         "published_code": prepared.reproduction.published_code,
         **make_results(prepared, outcome),
@@ -254,6 +263,17 @@ def doubts(prepared: Prepared, outcome: Trials) -> list[str]:
     return said
 
 
+def tell_populations(outcome: Trials) -> list[str]:
+    """That values are those of generated populations, where they are."""
+    seeds = sorted({trial.cell[POPULATION] for trial in outcome.finished if POPULATION in trial.cell})
+    if not seeds:
+        return []
+    return [
+        f"Users were generated from seed {', '.join(map(str, seeds))}: values are those of populations, and tests pair "
+        "what two models reach for the same user."
+    ]
+
+
 def number_of(name: str) -> str:
     """`Figure 4` of `fpdgd.figure4`."""
     word, number = re.fullmatch(r"[^.]+\.(table|figure)([\d.]+)", name).groups()  # type: ignore[union-attr] # checked
@@ -265,16 +285,19 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
     result, rows = prepared.result, list[Json]()
     used: set[int] = set()
     real = {choice.label: choice.name for choice in prepared.data}
+    metrics = prepared.reproduction.metrics or {result.metric: {}}
     for trial in outcome.finished:
         why = WHY if trial.is_diverged else ""
-        for name, more in (prepared.reproduction.metrics or {result.metric: {}}).items():
+        for name, more in metrics.items():
             for user in trial.users:
                 cell = {**trial.cell, "clicks": user, **more}
                 meant = {**cell, "data": real[trial.cell["data"]]}
-                near = [i for i, row in enumerate(result.rows) if all(meant.get(k) == v for k, v in row.cell.items())]
-                used.update(near)
+                near = [i for i, row in enumerate(result.rows) if is_meant(row, meant, name, metrics)]
+                measured = measure(prepared.reproduction, trial, user, name)
+                used.update(near if measured else ())
                 published = result.rows[near[0]].published if near else None
-                rows.append({**cell, **beside(trial.metric(user, name), published), "metric": name, "why": why})
+                if measured is not None:
+                    rows.append({**cell, **beside(measured, published), "metric": name, "why": why})
     rows += [
         {
             **row.cell,
@@ -285,21 +308,7 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
         for i, row in enumerate(result.rows)
         if i not in used
     ]
-    return join_variants(rows)
-
-
-def join_variants(rows: Sequence[Json]) -> list[Json]:
-    """The published code's variant beside ours, not below it."""
-
-    def name(row: Json) -> frozenset[tuple[str, str]]:
-        return frozenset((key, str(value)) for key, value in row.items() if key not in (*_NUMBERS, "variant"))
-
-    as_published = {name(row): row for row in rows if "variant" in row}
-    ours = [(row, as_published.get(name(row))) for row in rows if "variant" not in row]
-    return [
-        row if found is None else {**row, "as_published": found["ours"], "as_published_std": found["std"]}
-        for row, found in ours
-    ]
+    return join_variants(join_populations(rows))
 
 
 def published_metric(reproduction: Reproduction, row: PublishedRow) -> str:
@@ -313,18 +322,7 @@ def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) 
     data = row.cell.get("data")
     if data is not None and data not in real.values():
         return f"not run on {data}"
-    return f"needs {', '.join(prepared.result.needs)}" if prepared.reproduction.left_out else "not a trial of ours"
-
-
-def beside(metric: JsonObject | None, published: float | None) -> Json:
-    ours = None if metric is None else metric["mean"]
-    return {
-        "ours": ours,
-        "std": None if metric is None else metric["std"],
-        "n": 0 if metric is None else len(metric["values"]),
-        "published": published,
-        "difference": None if ours is None or published is None else ours - published,
-    }
+    return "not run here" if prepared.reproduction.left_out else "not a trial of ours"
 
 
 def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:

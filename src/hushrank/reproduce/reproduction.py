@@ -13,8 +13,9 @@ from hushrank.data.load import find_ignoring_case, load_dataset
 from hushrank.data.recognise import name_directory, recognise_set
 from hushrank.data.shapes import shape_named
 from hushrank.files import Json, JsonObject
+from hushrank.personal.spool import SpooledPopulation, is_spooled
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
-from hushrank.reproduce.verdicts import Cell, Trials, Verdict
+from hushrank.reproduce.verdicts import Cell, Finished, Trials, Values, Verdict
 from hushrank.runs.forget_methods import Forgetting
 
 STAND_INS = {
@@ -25,7 +26,10 @@ STAND_INS = {
     "yahoo": "yahoo-like",
     "istella-s": "istella-like",
     "intent-change": "intent-change-like",
+    "aol": "aol-like",
+    "commercial": "commercial-like",
 }
+POPULATION = "population"  # in a cell: the seed of the generated users, over which rows are means
 _QUICK_QUERIES = {"intent-change-like": 60}  # of large stand-ins
 
 
@@ -98,6 +102,7 @@ class Reproduction:
     trials: Callable[[DataChoice, ReproductionSize], list[Trial]] = lambda _data, _scale: []
     findings: Mapping[str, Callable[[Trials], Verdict]] = field(default_factory=dict)  # by the claim's id
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
+    read: Callable[[Finished, str, str], Values] | None = None  # of a trial, a user and a metric; default: at the end
     compute: Callable[[], JsonObject] | None = None  # {"rows", "findings"} of a table that needs no training
     left_out: str = ""  # what of it is not run, in words
     quick_limits: str = ""  # what its quick version cannot show, in a sentence
@@ -120,13 +125,16 @@ def choose_data(wanted: tuple[str, ...], directory: Path | None) -> tuple[DataCh
     """The real sets in `directory` (one set, or a folder of sets under their names); without it the stand-ins."""
     if directory is None:
         return tuple(DataChoice(name, STAND_INS[name], is_stand_in=True) for name in wanted if name in STAND_INS)
+    if is_spooled(directory):
+        return (real_data(SpooledPopulation(directory).name, directory),)
     if is_data_set(directory):
         return (real_data(recognise_set(directory) or name_directory(directory), directory),)
     return tuple(real_data(name, find_in(directory, name, wanted)) for name in wanted)
 
 
 def real_data(name: str, directory: Path) -> DataChoice:
-    return DataChoice(name, str(directory), is_stand_in=False, n_folds=len(find_folds(directory)))
+    n_folds = 1 if is_spooled(directory) else len(find_folds(directory))
+    return DataChoice(name, str(directory), is_stand_in=False, n_folds=n_folds)
 
 
 def is_data_set(directory: Path) -> bool:
@@ -143,5 +151,7 @@ def find_in(directory: Path, name: str, wanted: tuple[str, ...]) -> Path:
     if found is None:
         others = [other for key in wanted if (other := find_ignoring_case(directory, key)) is not None]
         alone = f" To run on what is there alone: --data {others[0]}" if others else ""
-        raise ValueError(f"{directory} has no {name}. {explain_getting(name, where=str(directory / name))}{alone}")
+        where = str(directory / name)
+        how = explain_getting(name, where=where) if name in CATALOG else f"Read such a log into {where} first."
+        raise ValueError(f"{directory} has no {name}. {how}{alone}")
     return found

@@ -46,14 +46,16 @@ class Finished:
     def values(self, user: str, name: str = OFFLINE) -> Values:
         return {(row["fold"], row["repeat"]): row["value"] for row in self.metric(user, name)["values"]}
 
-    def curve(self, user: str, name: str) -> dict[tuple[int, int], list[tuple[int, float]]]:
-        """{(fold, repeat): [(interactions, value)]}"""
+    def curve(
+        self, user: str, name: str, *, along: str = "interactions"
+    ) -> dict[tuple[int, int], list[tuple[int, float]]]:
+        """{(fold, repeat): [(interactions, value)]}; along: `round` for rounds instead."""
         found: dict[tuple[int, int], list[tuple[int, float]]] = {}
         with (self.directory / "metrics.jsonl").open(encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 if row["click"] == user and row["name"] == name:
                     cell = row["fold"], row["repeat"]
-                    found.setdefault(cell, []).append((row["interactions"], row["value"]))
+                    found.setdefault(cell, []).append((row[along], row["value"]))
         return found
 
     def values_after(self, user: str, interactions: int, name: str = OFFLINE) -> Values:
@@ -160,12 +162,12 @@ def check_some(cases: Sequence[object]) -> None:
         raise NotJudged("Nothing that it is about was run.")
 
 
-def all_better(pairs: Sequence[Pair]) -> Verdict:
+def all_better(pairs: Sequence[Pair], *, level: float = LEVEL) -> Verdict:
     """Ours higher in every pair: paired t-tests, two-tailed, p corrected for their number."""
     check_some(pairs)
     tests = [paired_t_test(*pair.aligned()) for pair in pairs]
     corrected = bonferroni([test.p for test in tests])
-    holds = all(test.mean_difference > 0 and p < LEVEL for test, p in zip(tests, corrected, strict=True))
+    holds = all(test.mean_difference > 0 and p < level for test, p in zip(tests, corrected, strict=True))
     words = [
         f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
         for pair, test, p in zip(pairs, tests, corrected, strict=True)

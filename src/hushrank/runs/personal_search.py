@@ -28,6 +28,8 @@ from hushrank.runs.experiment import RunPlacement
 from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
+CHOSEN_BY = "vali/MAP"
+BEST = "best/"  # prefix of what is kept for each user at the look with the highest `CHOSEN_BY`
 _USERS = "users/"  # prefix of what an examination finds for each user
 # {word_vectors: what of a client's words stands in its update}
 _WORDS = {
@@ -175,9 +177,11 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
     n_units = n_units if setting.model is not None else setting.settings.n_trainings
     each = task.rounds // n_units
     looks = {name: values for name, values in progress.looks.items() if not name.startswith(_USERS)}
-    users = {
-        name.removeprefix(_USERS): values[-1] for name, values in progress.looks.items() if name.startswith(_USERS)
-    }
+    found = {name.removeprefix(_USERS): seen for name, seen in progress.looks.items() if name.startswith(_USERS)}
+    chosen_by = looks.get(CHOSEN_BY, np.full(1, np.nan))
+    best = int(np.argmax(chosen_by)) if np.isfinite(chosen_by).all() else -1
+    users = {name: values[-1] for name, values in found.items()}
+    users |= {f"{BEST}{name}": values[best] for name, values in found.items()}
     return CellResult(
         LOGGED,
         FOLD,

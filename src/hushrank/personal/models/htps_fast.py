@@ -106,8 +106,8 @@ class _Texts(NamedTuple):
 def _read_texts(model: Htps, shared: Parts, inputs: PersonalInputs, drops: Drops) -> _Texts:
     """All texts through one transformer, in one pass. Why: compilation pays for each pass."""
     (b, d), h = inputs.is_document.shape, len(inputs.history.sessions)
-    width = max(inputs.query_words.shape[-1], inputs.document_words.shape[-1])
     ragged = (inputs.query_words, inputs.document_words.reshape(b * d, -1), *inputs.history[:2])
+    width = max(each.shape[-1] for each in ragged)
     words = jnp.concatenate([jnp.pad(each, ((0, 0), (0, width - each.shape[-1]))) for each in ragged])
     owners = np.concatenate([np.arange(b), b + np.repeat(np.arange(b), d), 2 * b + np.arange(2 * h)])
     of_texts = [None if factors is None else factors[owners] for factors in drops]

@@ -1,0 +1,249 @@
+"""FedPS's tables: one population's users stand beside each other, and claims are read at the best round."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from hushrank.recipes.recipe import change_recipe
+from hushrank.reproduce.listing import estimate_search
+from hushrank.reproduce.literature import PublishedResult, PublishedRow
+from hushrank.reproduce.papers import fedps
+from hushrank.reproduce.reproduce import Prepared, ReproduceOptions, make_rows, prepare, reproduce
+from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, choose_data
+from hushrank.reproduce.rows import join_populations
+from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
+from hushrank.runs.pool import PoolOptions
+
+AOL = DataChoice("aol", "aol-like", is_stand_in=True)
+COMMERCIAL = DataChoice("commercial", "commercial-like", is_stand_in=True)
+NOISE = np.linspace(-0.01, 0.01, 20)  # of the users
+TINY = {"data": "aol-like:n_users=6,n_documents=200,median_searches=30,seed=3", "word_dim": 4, "rounds": 1, "cohort": 3}
+
+
+def finish(
+    place: Path,
+    cell: Mapping[str, Any],
+    *,
+    users: float = 0.5,
+    validation: Sequence[float] = (0.1, 0.3, 0.2),
+    test: Sequence[float] = (0.1, 0.5, 0.6),
+    original: float = 0.2,
+    **recipe: object,
+) -> Finished:
+    """A training with a look after each round, and twenty users around a level at the best of them."""
+    directory = place / "-".join(map(str, cell.values()))
+    directory.mkdir(parents=True)
+    curves = {"vali/MAP": validation, "offline/MAP": test, "original/MAP": [original] * len(test)}
+    rows = [
+        {"click": "log", "fold": 1, "repeat": 0, "name": name, "round": n, "interactions": 7 * n, "value": value}
+        for name, values in curves.items()
+        for n, value in enumerate(values)
+    ]
+    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    save_file({"log/1/0/best/offline/MAP": users + NOISE}, directory / "users.safetensors")
+    settings = {"recipe": "fedps", "clicks": "log", "n_clients": 300, "cohort": 10, "rounds": len(test) - 1, **recipe}
+    result = {"recipe": settings, "metrics": {}, "data": {}, "seed": 0, "device": "cpu", "warnings": []}
+    (directory / "result.json").write_text(json.dumps(result))
+    return Finished({"data": "aol-like", **cell}, directory, result)
+
+
+def overall(place: Path, *, federated: float = 0.5, knrm: float = 0.3) -> Trials:
+    trials = []
+    for seed in (11, 12):
+        at = {"population": seed}
+        trials.append(finish(place, {"method": "original-order", **at}, users=0.2))
+        trials.append(finish(place, {"method": "knrm", **at}, users=knrm))
+        for model in fedps.MODELS:
+            trials.append(finish(place, {"method": "central", "ranker": model, **at}, users=0.5))
+            trials.append(finish(place, {"method": "fedps", "ranker": model, **at}, users=federated))
+    return Trials(tuple(trials))
+
+
+def test_table_3_has_every_model_that_needs_no_proxy_in_three_held_out_populations() -> None:
+    trials = [t for data in (AOL, COMMERCIAL) for t in fedps.overall(data, ReproductionSize())]
+    assert len(trials) == 2 * 3 * 9
+    assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
+        f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
+    }
+    late = [t for t in trials if t.recipe.stragglers]
+    assert {t.cell["method"] for t in late} == {"fedps-flat"} and {t.recipe.stragglers for t in late} == {0.1}
+    assert {t.recipe.cohort for t in trials} == {10} and {t.recipe.repeats for t in trials} == {1}
+
+
+def test_repeats_of_generated_users_are_populations_and_of_a_real_log_trainings() -> None:
+    wanted = ReproductionSize(repeats=2)
+    real = DataChoice("aol", "/logs/aol", is_stand_in=False, n_folds=1)
+    assert [t.cell["population"] for t in fedps.local_epochs(AOL, wanted)[:3]] == [11, 12, 11]
+    assert {(t.recipe.data, t.recipe.repeats) for t in fedps.local_epochs(real, wanted)} == {("/logs/aol", 2)}
+    assert {t.recipe.rounds for t in fedps.cohorts(real, wanted)} == {fedps.PUBLISHED_ROUNDS}
+
+
+def test_larger_steps_have_more_rounds_and_equally_many_looks() -> None:
+    trials = fedps.cohorts(AOL, ReproductionSize(repeats=1))
+    found = [(t.recipe.cohort, t.recipe.rounds, t.recipe.eval_every) for t in trials]
+    assert found == [(5, 24, 2), (10, 24, 2), (20, 48, 4), (30, 72, 6), (100, 240, 20)]
+
+
+def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
+    trials = fedps.weeks(AOL, ReproductionSize(repeats=1))
+    assert [(t.cell["method"], t.recipe.updating) for t in trials] == [
+        ("central", "retrain"),
+        *(("fedps-flat", how) for how in ("retrain", "continue", "online")),
+    ]
+    assert {t.recipe.stages for t in trials} == {8}
+    assert {t.recipe.data for t in trials} == {"aol-like:n_users=300,n_candidates=10,n_short=10,seed=11"}
+
+
+def test_a_measure_is_read_at_the_round_that_validation_chooses(tmp_path: Path) -> None:
+    trial = finish(tmp_path, {"n_sampled": 10})
+    read = {name: fedps.read_at_best(trial, "log", name) for name in ("offline/MAP", "rounds", "steps", "offline/MRR")}
+    assert read["offline/MAP"] == {(1, 0): 0.5} and read["rounds"] == {(1, 0): 1} and read["offline/MRR"] == {}
+    assert read["steps"] == {(1, 0): 30}  # 300 clients, ten at a time
+    alone = finish(tmp_path, {"n_sampled": 299}, cohort=299)
+    assert fedps.steps_per_round(alone) == 1  # the one that is left joins the others
+
+
+def test_federated_must_be_within_two_percent_of_central(tmp_path: Path) -> None:
+    near = fedps.federated_equals_central(overall(tmp_path / "near", federated=0.496))
+    assert near.holds and "Two one-sided tests within 0.01: aol-like hrnn fedps over central" in near.why
+    assert "(by population -0.0040, -0.0040)" in near.why
+    assert not fedps.federated_equals_central(overall(tmp_path / "far", federated=0.485)).holds
+
+
+def test_personalised_models_must_beat_both_general_orders_in_every_population(tmp_path: Path) -> None:
+    found = fedps.personalised_above_general(overall(tmp_path / "above"))
+    assert found.holds and found.why.count("over knrm") == found.why.count("over original-order") == 6
+    assert not fedps.personalised_above_general(overall(tmp_path / "equal", knrm=0.5)).holds
+    part = Trials(tuple(t for t in overall(tmp_path / "part").finished if t.cell.get("ranker") in (None, "peps")))
+    with pytest.raises(NotJudged, match="Held for peps; hrnn, htps not run"):
+        fedps.personalised_above_general(part)
+
+
+def by_cohort(place: Path, best: Mapping[int, int], levels: Mapping[int, float]) -> Trials:
+    """best: the round of 6 in which each size of a step is best."""
+    looks = {k: [0.3 - 0.01 * abs(n - best[k]) for n in range(7)] for k in best}
+    cells = [{"n_sampled": k, "population": 11} for k in best]
+    return Trials(
+        tuple(
+            finish(place, c, users=levels[k], validation=looks[k], test=looks[k], cohort=k)
+            for c, k in zip(cells, best, strict=True)
+        )
+    )
+
+
+def test_larger_steps_are_fewer_take_more_rounds_and_end_lower(tmp_path: Path) -> None:
+    usual = by_cohort(tmp_path / "usual", {5: 2, 10: 2, 100: 6}, {5: 0.5, 10: 0.5, 100: 0.4})
+    fewer = fedps.fewer_steps(usual)
+    assert fewer.holds and "n_sampled=5 120; n_sampled=10 60; n_sampled=100 18" in fewer.why
+    assert "1 of 3 trainings were best in their last round." in fewer.why
+    assert fedps.more_rounds(usual).holds and fedps.smaller_cohort_better(usual).holds
+    other = by_cohort(tmp_path / "other", {5: 6, 10: 2, 100: 4}, {5: 0.4, 10: 0.5, 100: 0.4})
+    assert not fedps.more_rounds(other).holds and not fedps.smaller_cohort_better(other).holds
+    with pytest.raises(NotJudged, match="Run with one n_sampled alone"):
+        fedps.fewer_steps(Trials(usual.finished[:1]))
+
+
+def by_epochs(place: Path, best: Sequence[int], levels: Sequence[float]) -> Trials:
+    trials = by_cohort(place, dict(enumerate(best, 1)), dict(enumerate(levels, 1))).finished
+    renamed = [{("epochs" if key == "n_sampled" else key): v for key, v in t.cell.items()} for t in trials]
+    return Trials(tuple(Finished(cell, t.directory, t.result) for cell, t in zip(renamed, trials, strict=True)))
+
+
+def test_every_number_of_epochs_beyond_one_must_save_rounds_and_cost_quality(tmp_path: Path) -> None:
+    usual = by_epochs(tmp_path / "usual", (4, 3, 3), (0.5, 0.48, 0.45))
+    assert fedps.epochs_save_rounds(usual).holds and fedps.epochs_cost_quality(usual).holds
+    other = by_epochs(tmp_path / "other", (4, 3, 4), (0.5, 0.48, 0.52))
+    assert not fedps.epochs_save_rounds(other).holds and not fedps.epochs_cost_quality(other).holds
+
+
+def by_week(place: Path, late: float) -> Trials:
+    cells = [("central", "retrain", 0.6), ("fedps-flat", "retrain", late), ("fedps-flat", "online", 0.2)]
+    return Trials(
+        tuple(
+            finish(place, {"method": m, "updating": how}, test=(0.1, 0.3, 0.4, end), stages=4) for m, how, end in cells
+        )
+    )
+
+
+def test_later_weeks_must_gain_more_for_every_retrained_model(tmp_path: Path) -> None:
+    found = fedps.quality_grows(by_week(tmp_path / "up", 0.5))
+    assert found.holds and "fedps-flat retrain +0.3000 after +0.1000 (by stage +0.1000, +0.2000, +0.3000)" in found.why
+    assert "Updated in other ways: fedps-flat online +0.0000 after +0.1000" in found.why
+    assert not fedps.quality_grows(by_week(tmp_path / "down", 0.25)).holds
+
+
+def test_rows_of_populations_are_one_with_their_spread() -> None:
+    row = {"data": "aol-like", "metric": "m", "why": "", "std": None, "n": 1, "published": 0.7}
+    rows = [{**row, "ours": v, "difference": v - 0.7, "population": s} for s, v in ((11, 0.5), (12, 0.7))]
+    (joined,) = join_populations(rows)
+    assert "population" not in joined and (joined["ours"], joined["n"]) == (0.6, 2)
+    assert joined["std"] == pytest.approx(0.02**0.5) and joined["difference"] == pytest.approx(-0.1)
+    assert join_populations([row | {"ours": None}] * 2) == [row | {"ours": None}] * 2
+
+
+def test_a_number_stands_beside_the_published_one_of_its_own_measure(tmp_path: Path) -> None:
+    rows = tuple(PublishedRow({"n_sampled": 10}, v, None, m) for m, v in (("rounds", 3.0), ("offline/MAP", 0.7)))
+    result = PublishedResult("fedps.table4", "fedps", (), "", ("aol",), "offline/MAP", (), "", rows, ())
+    metrics: dict[str, Any] = {"offline/MAP": {}, "rounds": {}, "offline/MRR": {}}
+    ours = Reproduction("fedps.table4", metrics=metrics, read=fedps.read_at_best)
+    trials = Trials((finish(tmp_path, {"n_sampled": 10}),))
+    found = make_rows(Prepared(result, ours, (AOL,), (), tmp_path), trials)
+    assert [(row["metric"], row["ours"], row["published"]) for row in found] == [
+        ("offline/MAP", 0.5, 0.7),
+        ("rounds", 1.0, 3.0),
+    ]
+
+
+def test_other_data_for_several_populations_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"data is what the runs of fedps\.table5 differ in"):
+        prepare("fedps.table5", ReproduceOptions(tmp_path, changes={"data": "personal-like"}))
+
+
+def write_population(directory: Path) -> None:
+    """What names a log that was read."""
+    directory.mkdir()
+    periods, sizes = {"train": 1, "validation": 2, "test": 3}, {"test": 50, "other": 5}
+    about = {"format": 1, "name": "aol", "n_users": 2, "periods": periods, "sizes": sizes}
+    (directory / "population.json").write_text(json.dumps(about))
+
+
+def test_a_log_that_was_read_into_a_directory_is_the_data(tmp_path: Path) -> None:
+    write_population(tmp_path / "read")
+    (choice,) = choose_data(("aol", "commercial"), tmp_path / "read")
+    assert (choice.label, choice.source, choice.is_stand_in) == ("aol", str(tmp_path / "read"), False)
+    prepared = prepare("fedps.table3", ReproduceOptions(tmp_path, data=tmp_path / "read"))
+    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 9
+
+
+def test_a_directory_without_a_log_is_refused_in_words(tmp_path: Path) -> None:
+    write_population(tmp_path / "aol")
+    with pytest.raises(ValueError, match=r"has no commercial\. Read such a log into .* To run on what is there alone"):
+        choose_data(("aol", "commercial"), tmp_path)
+
+
+def test_table_5_runs_and_judges_its_claims(tmp_path: Path) -> None:
+    small = ReproduceOptions(tmp_path, scale=ReproductionSize(quick=True), changes=TINY, only={"epochs": 2})
+    found = reproduce(prepare("fedps.table5", small), small, PoolOptions(1, in_process=True, run={"workers": 1}))
+    ours = [(row["metric"], row["published"]) for row in found["rows"] if row["ours"] is not None]
+    assert ours == [("rounds", 3.0), ("steps", 7881.0), ("offline/MAP", 0.7091)]
+    assert {row["why"] for row in found["rows"] if row["ours"] is None} == {"not run here"}
+    assert {finding["why"] for finding in found["findings"]} == {"Run with one epochs alone."}
+    page = (tmp_path / prepare("fedps.table5", small).directory.name / "report.html").read_text()
+    assert "stand-in data: shaped like AOL" in page and "Users were generated from seed 11" in page
+
+
+def test_an_estimate_of_personalised_search_counts_users_rounds_epochs_and_weeks() -> None:
+    (one,) = fedps.local_epochs(AOL, ReproductionSize(repeats=1))[:1]
+    long, often, weekly = (
+        change_recipe(one.recipe, change)
+        for change in ({"rounds": 2 * fedps.ROUNDS}, {"epochs": 2}, {"updating": "retrain", "eval_every": None})
+    )
+    seconds = [estimate_search(recipe) for recipe in (one.recipe, often, long, weekly)]
+    assert seconds == sorted(seconds) and seconds[-1] > 3 * seconds[0]
