@@ -77,8 +77,8 @@ class PersonalExperiment:
             "client searched for."
         )
         advice = (
-            "privacy=sound hides it from everybody but the server. Without word_vectors updates still tell about words, "
-            "but do not name them."
+            "privacy=sound hides it from everybody but the server. Without word_vectors, updates still tell about "
+            "words, but do not name them."
         )
         return [Notice("words-read", sentence, advice)]
 
