@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tiny_users import tiny_task
 
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.engine.personal_store import PersonalStore
-from hushrank.engine.personal_task import FlatSearch
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.metrics.roc import area_under_roc
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.recipes.personal_setting import resolve_personal
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.runs.personal_search import make_task
 from hushrank.types import Array, NamedArrays
 
 DATA = "personal-like:n_users=8,n_documents=1200,n_candidates=6,n_short=6,seed=1"
@@ -38,8 +37,7 @@ def score_words(change: NamedArrays, vectors: Array) -> Array:
 
 def rate_guesses(setting: PersonalSetting, *, is_published: bool = False, shift: int = 0) -> float:
     """Mean over clients of the area under ROC for the words that client + shift searched for, among everybody's."""
-    task = make_task(setting, 0, "cpu")
-    assert isinstance(task, FlatSearch)
+    task = tiny_task(setting)
     state, step = task.start(), task.schedule.step_at(1)
     changes = [m.delta for m in task.visit_clients(state["params"], PersonalStore(state), step)]
     if is_published:

@@ -78,9 +78,11 @@ class PersonalExperiment:
             f"word_vectors={setting.sharing.words} without noise: the server reads from every update which words its "
             "client searched for."
         )
-        return [
-            Notice("words-read", sentence, "Use privacy=sound, or leave word_vectors out: then words are not named.")
-        ]
+        advice = (
+            "privacy=sound hides it from everybody but the server. Without word_vectors, updates still tell about "
+            "words, but do not name them."
+        )
+        return [Notice("words-read", sentence, advice)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         found = [result.shown.get("evidence/answers") for result in results]
