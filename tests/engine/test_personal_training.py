@@ -12,7 +12,7 @@ from tiny_users import DIM, PERIODS, TinyUsers, tiny_examination, tiny_people, t
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import find_attack
-from hushrank.engine.personal_people import MOST_SEARCHES, People, Span, stack_block
+from hushrank.engine.personal_people import MOST_SEARCHES, People, Record, Span, stack_block
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     WEEK,
@@ -29,6 +29,7 @@ from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.inputs import N_LONG, PersonalInputs, find_own_words, take_queries, trim_history
+from hushrank.personal.keys import PersonalSettings
 from hushrank.personal.log import Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
@@ -334,3 +335,21 @@ def test_quality_is_a_mean_over_searches_and_kept_for_each_user() -> None:
     users = looks["users/offline/MAP"]
     assert users.shape == (5,) and np.isclose(users.mean(), looks["offline/MAP"])  # three test searches each
     assert looks["offline/MAP"] == looks["original/MAP"] and "offline/P-Improve" not in looks
+
+
+def test_a_part_of_the_users_is_measured_the_same_at_every_look() -> None:
+    setting = replace(tiny_personal(measured_users=2), model=None)
+    users = setting.measured_users
+    assert len(users) == 2 and np.array_equal(users, replace(setting, repeats=3).measured_users)
+    assert len(replace(setting, settings=PersonalSettings()).measured_users) == 5
+    looks = tiny_task(setting).examine(tiny_task(setting).start())
+    assert np.flatnonzero(np.isfinite(looks["users/offline/MAP"])).tolist() == users.tolist()
+    whole = tiny_task(replace(setting, settings=PersonalSettings(model="original")))
+    everybody = whole.examine(whole.start())
+    assert np.array_equal(looks["users/vali/MAP"][users], everybody["users/vali/MAP"][users])
+
+
+def test_a_plan_needs_no_features() -> None:
+    setting = tiny_personal(updating="online", stages=4)
+    setting.schedule_of(setting.key_of(0))
+    assert not any(isinstance(kept, Record) for kept in setting.people.kept.values())
