@@ -119,24 +119,30 @@ def test_the_bits_do_not_depend_on_how_steps_are_divided(topology: str) -> None:
     assert_equal_states(whole, advance_all(tiny_task(tiny_personal(topology=topology))))
 
 
-def test_a_training_continues_from_its_checkpoint_to_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "killed_after"),
+    [({}, 3), ({"updating": "retrain", "stages": 3, "rounds": 1}, 2)],  # the second: between two trainings
+)
+def test_a_training_continues_from_its_checkpoint_to_the_same_bits(
+    changes: dict[str, object], killed_after: int, tmp_path: Path
+) -> None:
     import threading
 
     path = tmp_path / "task.safetensors"
-    whole = advance_all(tiny_task(tiny_personal()))
+    whole = advance_all(tiny_task(tiny_personal(**changes)))
 
     class KilledError(Exception):
         pass
 
     def fail(progress: object) -> None:
-        if getattr(progress, "round", 0) >= 3:
+        if getattr(progress, "round", 0) >= killed_after:
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_task(tiny_task(tiny_personal()), Watch(threading.Event(), fail, path, 0.0, "me", lambda: None))
+        train_task(tiny_task(tiny_personal(**changes)), Watch(threading.Event(), fail, path, 0.0, "me", lambda: None))
     assert path.exists()
     again = train_task(
-        tiny_task(tiny_personal()), Watch(threading.Event(), lambda _: None, path, 0.0, "me", lambda: None)
+        tiny_task(tiny_personal(**changes)), Watch(threading.Event(), lambda _: None, path, 0.0, "me", lambda: None)
     )
     assert_equal_states(whole, again.state)
 
