@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,7 +125,7 @@ def test_the_bits_do_not_depend_on_how_steps_are_divided(topology: str) -> None:
     [({}, 3), ({"updating": "retrain", "stages": 3, "rounds": 1}, 2)],  # the second: between two trainings
 )
 def test_a_training_continues_from_its_checkpoint_to_the_same_bits(
-    changes: dict[str, object], killed_after: int, tmp_path: Path
+    changes: dict[str, Any], killed_after: int, tmp_path: Path
 ) -> None:
     import threading
 
