@@ -61,6 +61,7 @@ class Purpose(IntEnum):
     VISIT = 30  # what a client of personalised search draws while it trains
     STRAGGLER = 31  # which clients always miss the deadline
     ATTEMPT = 32  # who answers when a step is repeated
+    MEASURED = 33  # on whose searches models of personalised search are measured
 
 
 @dataclass(frozen=True, slots=True)

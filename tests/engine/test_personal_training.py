@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tiny_users import DIM, N_WORDS, PERIODS, TinyUsers, tiny_examination, tiny_
 
 from hushrank.aggregation.named import find_rule
 from hushrank.attacks.named import FunctionAttack, find_attack
-from hushrank.engine.personal_people import MOST_SEARCHES, People, Span, stack_block
+from hushrank.engine.personal_people import MOST_SEARCHES, People, Record, Span, stack_block
 from hushrank.engine.personal_schedule import (
     MOST_ATTEMPTS,
     WEEK,
@@ -29,6 +30,7 @@ from hushrank.engine.personal_store import ROWS, PersonalStore
 from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.inputs import N_LONG, PersonalInputs, find_own_words, take_queries, trim_history
+from hushrank.personal.keys import PersonalSettings
 from hushrank.personal.log import N_QUERY_WORDS, Search, SearchLog, make_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
@@ -118,24 +120,30 @@ def test_the_bits_do_not_depend_on_how_steps_are_divided(topology: str) -> None:
     assert_equal_states(whole, advance_all(tiny_task(tiny_personal(topology=topology))))
 
 
-def test_a_training_continues_from_its_checkpoint_to_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "killed_after"),
+    [({}, 3), ({"updating": "retrain", "stages": 3, "rounds": 1}, 2)],  # the second: between two trainings
+)
+def test_a_training_continues_from_its_checkpoint_to_the_same_bits(
+    changes: dict[str, Any], killed_after: int, tmp_path: Path
+) -> None:
     import threading
 
     path = tmp_path / "task.safetensors"
-    whole = advance_all(tiny_task(tiny_personal()))
+    whole = advance_all(tiny_task(tiny_personal(**changes)))
 
     class KilledError(Exception):
         pass
 
     def fail(progress: object) -> None:
-        if getattr(progress, "round", 0) >= 3:
+        if getattr(progress, "round", 0) >= killed_after:
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_task(tiny_task(tiny_personal()), Watch(threading.Event(), fail, path, 0.0, "me", lambda: None))
+        train_task(tiny_task(tiny_personal(**changes)), Watch(threading.Event(), fail, path, 0.0, "me", lambda: None))
     assert path.exists()
     again = train_task(
-        tiny_task(tiny_personal()), Watch(threading.Event(), lambda _: None, path, 0.0, "me", lambda: None)
+        tiny_task(tiny_personal(**changes)), Watch(threading.Event(), lambda _: None, path, 0.0, "me", lambda: None)
     )
     assert_equal_states(whole, again.state)
 
@@ -389,3 +397,21 @@ def test_quality_is_a_mean_over_searches_and_kept_for_each_user() -> None:
     users = looks["users/offline/MAP"]
     assert users.shape == (5,) and np.isclose(users.mean(), looks["offline/MAP"])  # three test searches each
     assert looks["offline/MAP"] == looks["original/MAP"] and "offline/P-Improve" not in looks
+
+
+def test_a_part_of_the_users_is_measured_the_same_at_every_look() -> None:
+    setting = replace(tiny_personal(measured_users=2), model=None)
+    users = setting.measured_users
+    assert len(users) == 2 and np.array_equal(users, replace(setting, repeats=3).measured_users)
+    assert len(replace(setting, settings=PersonalSettings()).measured_users) == 5
+    looks = tiny_task(setting).examine(tiny_task(setting).start())
+    assert np.flatnonzero(np.isfinite(looks["users/offline/MAP"])).tolist() == users.tolist()
+    whole = tiny_task(replace(setting, settings=PersonalSettings(model="original")))
+    everybody = whole.examine(whole.start())
+    assert np.array_equal(looks["users/vali/MAP"][users], everybody["users/vali/MAP"][users])
+
+
+def test_a_plan_needs_no_features() -> None:
+    setting = tiny_personal(updating="online", stages=4)
+    setting.schedule_of(setting.key_of(0))
+    assert not any(isinstance(kept, Record) for kept in setting.people.kept.values())

@@ -62,10 +62,11 @@ class _Sums:
 
 @dataclass(frozen=True)
 class Examination:
-    """Of all users of a population. has_lists: whether the log has the lists as they were shown, for P-Improve."""
+    """Of users of a population. has_lists: whether the log has the lists as they were shown, for P-Improve."""
 
     people: People
     has_lists: bool
+    users: Array | None = None  # ascending, those who are measured; None: all
 
     def widths(self, span: Span) -> InputWidths:
         has_test = span.stop > self.people.population.periods.test
@@ -74,11 +75,12 @@ class Examination:
     def measure(self, score: ScoreRows, spans: dict[str, Span], *, trained: float) -> dict[str, Array]:
         """{metric: number}, and for each generated user the mean over the user's searches. trained: as of
         `People.inputs_of`."""
+        n_users = self.people.population.n_users
+        sums = {prefix: (_Sums(n_users), _Sums(n_users)) for prefix in spans}
+        for prefix, users, inputs in self.list_blocks(spans, trained=trained):
+            self._add(*sums[prefix], score(users, inputs), users, inputs)
         named: dict[str, Array] = {}
-        for prefix, span in spans.items():
-            ours, original = _Sums(self.people.population.n_users), _Sums(self.people.population.n_users)
-            for users, inputs in self.list_blocks(span, trained=trained):
-                self._add(ours, original, score(users, inputs), users, inputs)
+        for prefix, (ours, original) in sums.items():
             named |= ours.means(prefix, has_lists=self.has_lists)
             if prefix == "offline":
                 named[ORIGINAL] = original.means(prefix, has_lists=False).get(f"offline/{MAP}", np.asarray(np.nan))
@@ -93,20 +95,25 @@ class Examination:
         ours.changes += count_changes(flat, clicked, listed) if self.has_lists else PairChanges(0, 0, 0)
         original.add(measure_clicked(np.zeros(clicked.shape), clicked, listed), owners)
 
-    def list_blocks(self, span: Span, *, trained: float) -> Iterator[tuple[list[int], PersonalInputs]]:
-        """Rows of up to eight searches of one user each, sixteen rows at a time."""
-        widths, waiting = self.widths(span), list[tuple[int, PersonalInputs]]()
-        for user in range(self.people.population.n_users):
-            inputs = self.people.inputs_of(user, span, trained=trained)
-            n = len(inputs.is_query)
-            for first in range(0, n, _SEARCHES):
-                some = take_queries(inputs, np.arange(first, min(first + _SEARCHES, n)))
-                waiting.append((user, trim_history(some)))
-                if len(waiting) == _ROWS:
-                    yield self._stack(waiting, widths)
-                    waiting = []
-        if waiting:
-            yield self._stack(waiting, widths)
+    def list_blocks(self, spans: dict[str, Span], *, trained: float) -> Iterator[tuple[str, list[int], PersonalInputs]]:
+        """Rows of up to eight searches of one user each, sixteen rows at a time; each user is read once."""
+        widths = {prefix: self.widths(span) for prefix, span in spans.items()}
+        waiting: dict[str, list[tuple[int, PersonalInputs]]] = {prefix: [] for prefix in spans}
+        for user in range(self.people.population.n_users) if self.users is None else self.users.tolist():
+            for prefix, span in spans.items():
+                waiting[prefix] += self.list_rows(user, span, trained=trained)
+                while len(waiting[prefix]) >= _ROWS:
+                    yield prefix, *self._stack(waiting[prefix][:_ROWS], widths[prefix])
+                    waiting[prefix] = waiting[prefix][_ROWS:]
+        for prefix, rows in waiting.items():
+            if rows:
+                yield prefix, *self._stack(rows, widths[prefix])
+
+    def list_rows(self, user: int, span: Span, *, trained: float) -> list[tuple[int, PersonalInputs]]:
+        inputs = self.people.inputs_of(user, span, trained=trained)
+        n = len(inputs.is_query)
+        some = [np.arange(first, min(first + _SEARCHES, n)) for first in range(0, n, _SEARCHES)]
+        return [(user, trim_history(take_queries(inputs, places))) for places in some]
 
     def _stack(self, rows: list[tuple[int, PersonalInputs]], widths: InputWidths) -> tuple[list[int], PersonalInputs]:
         users, inputs = [user for user, _ in rows], [each for _, each in rows]

@@ -68,7 +68,7 @@ class People:
     population: SearchPopulation
     source: FeatureSource
     end: float
-    kept: OrderedDict[Hashable, Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
+    kept: OrderedDict[Hashable, SearchLog | Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
 
     @property
     def n_features(self) -> int:
@@ -79,11 +79,19 @@ class People:
         """Of the longest title."""
         return max(int(self.population.collection.lengths.max(initial=1)), 1)
 
-    def record_of(self, user: int) -> Record:
+    def log_of(self, user: int) -> SearchLog:
         """Read once, and kept as long as there is room."""
+        found = self.kept.get(("log", user))
+        if not isinstance(found, SearchLog):
+            found = self.population.log_of(user)
+            self._keep(("log", user), found)
+        return found
+
+    def record_of(self, user: int) -> Record:
+        """Made once, and kept as long as there is room. Why not for every question: features take most of the time."""
         found = self.kept.get(user)
         if not isinstance(found, Record):
-            log = self.population.log_of(user)
+            log = self.log_of(user)
             known = slice_log(log, 0, int(np.searchsorted(log.times, self.end, side="left")))
             found = Record(log, make_features(self.source, log), *find_own_words(known, most=MOST_OWN))
             self._keep(user, found)
@@ -91,7 +99,7 @@ class People:
 
     def searches_in(self, user: int, span: Span) -> Array:
         """[n] the user's searches of a span with something clicked: the others have nothing to learn or measure."""
-        log = self.record_of(user).log
+        log = self.log_of(user)
         first, stop = np.searchsorted(log.times, span, side="left")
         has_click = np.zeros(log.n_searches, dtype=bool)
         has_click[log.owners()[log.is_clicked]] = True
@@ -118,9 +126,9 @@ class People:
             self._keep((user, span, trained), found)
         return found
 
-    def _keep(self, name: Hashable, value: Record | PersonalInputs) -> None:
+    def _keep(self, name: Hashable, value: SearchLog | Record | PersonalInputs) -> None:
         self.kept[name] = value
-        while len(self.kept) > 2 * MOST_KEPT:
+        while len(self.kept) > 3 * MOST_KEPT:
             self.kept.popitem(last=False)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.tactics import Tactics
@@ -14,7 +16,7 @@ from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.personal.keys import PersonalSettings
 from hushrank.personal.models.parameters import PersonalModel, WordSharing
 from hushrank.personal.training import LocalTraining
-from hushrank.streams import seed_key, stream
+from hushrank.streams import Purpose, draw_bits, fold_in, seed_key, stream
 from hushrank.types import Array, Attack
 
 PARAMS, STEPS = "params", "steps"  # of a state: [n_sent] what everybody has; [] steps taken
@@ -71,6 +73,12 @@ class PersonalSetting:
                 people, self.lateness_of(key), cohort=self.cohort, trainings=settings.n_trainings
             )
         return self.plans[name]
+
+    @property
+    def measured_users(self) -> Array:
+        """[n] ascending: those on whose searches models are measured, the same in all repeats and at all looks."""
+        draws = draw_bits(fold_in(stream(seed_key(self.seed), Purpose.MEASURED), np.arange(self.n_clients)), 1)[:, 0]
+        return np.sort(np.argsort(draws, kind="stable")[: self.settings.measured_users])
 
     def key_of(self, repeat: int) -> Array:
         """Of one training, from which all its draws come."""

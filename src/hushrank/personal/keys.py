@@ -12,8 +12,15 @@ ORIGINAL = "original"  # the model that changes nothing: the general engine's or
 MODELS = (ORIGINAL, "knrm", "peps", "hrnn", "htps")
 TOPOLOGIES = ("flat", "proxy", "central")
 UPDATINGS = ("once", "retrain", "continue", "online")
+MOST_MEASURED = 5000  # users. Why: a look at 100,000 takes an hour, and 5,000 say as much
 _ONLY = (PERSONAL_SEARCH,)
-_OF_ORIGINAL = ("model", "topology", "updating", "stages")  # keys that say something where nothing is trained
+_OF_ORIGINAL = (
+    "model",
+    "topology",
+    "updating",
+    "stages",
+    "measured_users",
+)  # keys that say something where nothing is trained
 
 
 def _check_parting(share: float) -> str | None:
@@ -64,6 +71,11 @@ class PersonalKeys:
     stragglers: float | None = key(
         None, "fedps: share of clients that always miss the deadline; default 0", check=_check_parting
     )
+    measured_users: int | None = key(
+        None,
+        f"fedps: users on whose searches a model is measured, drawn by the seed; default all up to {MOST_MEASURED:,}",
+        check=at_least(1),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,7 @@ class PersonalSettings:
     updating: str = "once"
     stages: int = 8
     stragglers: float = 0.0
+    measured_users: int = MOST_MEASURED
 
     @property
     def is_central(self) -> bool:

@@ -119,18 +119,8 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
             f"cohort is {population.cohort_size}: a step with one client would show what that client alone has learnt, "
             "to the server and in the next model to everybody. Take 2 or more."
         )
-    if settings.updating == "online" and "rounds" in special:
-        raise ValueError("updating=online has no rounds: clients apply when they have new searches. Leave rounds out.")
-    if settings.updating == "online" and recipe.privacy != OpenUpdates.mode:
-        raise ValueError(
-            f"updating=online lets active clients send more often, and how often is not bounded, so that privacy="
-            f"{recipe.privacy} promises nothing: use updating=retrain or continue."
-        )
-    if settings.updating == "online" and recipe.server_fade:
-        raise ValueError(
-            "server_fade lets the rate fall to zero over a known number of steps; updating=online takes as many as "
-            "clients apply for: leave server_fade out."
-        )
+    if settings.updating == "online":
+        check_online(recipe, special)
     if "bound" in method_keys(ATTACKS, recipe.attack) and "bound" not in options_for(recipe, "attack"):
         raise ValueError(
             f"attack={recipe.attack} sends updates of the length that a server accepts, and recipe {recipe.recipe} "
@@ -158,6 +148,22 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
         )
     check_mode(recipe, is_evolution=False)
     check_noise(recipe, n_clients=recipe.n_clients)
+
+
+def check_online(recipe: Recipe, special: Sequence[str]) -> None:
+    """Clients that apply when they have new searches: how many steps that makes, nobody knows before."""
+    if "rounds" in special:
+        raise ValueError("updating=online has no rounds: clients apply when they have new searches. Leave rounds out.")
+    if recipe.privacy != OpenUpdates.mode:
+        raise ValueError(
+            f"updating=online lets active clients send more often, and how often is not bounded, so that privacy="
+            f"{recipe.privacy} promises nothing: use updating=retrain or continue."
+        )
+    if recipe.server_fade:
+        raise ValueError(
+            "server_fade lets the rate fall to zero over a known number of steps; updating=online takes as many as "
+            "clients apply for: leave server_fade out."
+        )
 
 
 def combination_of(recipe: Recipe) -> Combination:

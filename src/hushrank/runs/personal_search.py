@@ -130,11 +130,12 @@ class PersonalExperiment:
                 "name": population.name,
                 "fingerprint": self.identity,
                 "n_users": population.n_users,
+                "n_measured": len(setting.measured_users),
                 "n_documents": population.collection.n_documents,
                 "n_words": population.collection.n_words,
             },
-            "MAP": "mean over searches with a click, of all users; clicked documents are relevant; equal scores keep "
-            "the engine's order",
+            "MAP": "mean over searches with a click, of the users who are measured; clicked documents are relevant; "
+            "equal scores keep the engine's order",
             "bytes_per_client_round": 0 if setting.settings.is_central else 4 * count_params(setting),
             "clients_per_round": 1 if setting.settings.is_central else setting.n_clients,
             "messages_per_training": count_messages(setting),
@@ -156,7 +157,7 @@ def make_task(setting: PersonalSetting, repeat: int, platform: str) -> Task:
     from hushrank.engine.personal_examine import Examination
 
     has_lists = setting.people.population.log_of(0).dwell is not None
-    examination = Examination(setting.people, has_lists)
+    examination = Examination(setting.people, has_lists, setting.measured_users)
     if setting.model is None:
         from hushrank.engine.personal_original import OriginalOrder
 

@@ -239,7 +239,7 @@ class Coordinator:
             self.rounds.confirm(client.id)
         else:
             self.rounds.release(client.id)
-            self._begin_trouble()
+            self.trouble.begin(self.writer)
         self._check_soon()
 
     def count_refusal(self, reason: Reason) -> None:
@@ -286,7 +286,7 @@ class Coordinator:
             return await asyncio.shield(self.writer.write(work))
         except RefusedError as refused:
             if refused.reason is Reason.disk:
-                self._begin_trouble()
+                self.trouble.begin(self.writer)
             raise
 
     # What is due
@@ -354,7 +354,7 @@ class Coordinator:
             if error is not None:
                 self._unwritten.update(refused or {})
                 self._tell("write-failed", error=type(error).__name__)
-                self._begin_trouble()
+                self.trouble.begin(self.writer)
                 return
             if isinstance(result := done.result(), RoundResult):
                 self._note_end(result, refused or Counter())
@@ -440,9 +440,6 @@ class Coordinator:
     @property
     def is_in_trouble(self) -> bool:
         return self.trouble.is_there
-
-    def _begin_trouble(self) -> None:
-        self.trouble.begin(self.writer)
 
     def _end_trouble(self, found: Snapshot) -> None:
         self._restore(found)
