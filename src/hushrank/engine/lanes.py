@@ -3,9 +3,9 @@
     total = load(row, 0) * load(params, 0) + splat(bias)
     nearest = select(mask_less(row, bound), row, splat(0))
 
-The operations are LLVM's own on vectors of sixteen: one AVX-512 register, two of AVX2, four of NEON or SSE, and ordinary
-instructions where there are none. A mask is a whole number, bit i for lane i. Arrays are read and written at a place
-counted over the whole array, and must have room for all lanes from there.
+The operations are LLVM's own on vectors of sixteen: one AVX-512 register, two of AVX2, four of NEON or SSE, and
+ordinary instructions where there are none. A mask is a whole number, bit i for lane i. Arrays are read and written at
+a place counted over the whole array, and must have room for all lanes from there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _define(symbol: Callable[..., Any], build: Callable[[Any, Any, Any], Any]) -
     """lanes symbol lanes"""
     template = type("LanesTemplate", (ConcreteTemplate,), {"cases": [signature(lanes, lanes, lanes)]})
     infer_global(symbol)(template)
-    lower_builtin(symbol, lanes, lanes)(lambda context, builder, kinds, values: build(builder, *values))
+    lower_builtin(symbol, lanes, lanes)(lambda _context, builder, _kinds, values: build(builder, *values))
 
 
 _define(operator.add, lambda builder, a, b: builder.fadd(a, b))

@@ -25,7 +25,9 @@ from hushrank.engine.vectors import (
 )
 from hushrank.streams import Purpose
 
-_PURPOSES = tuple(np.uint32(p) for p in (Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP))
+_PURPOSES = np.repeat(np.array([Purpose.QUERY, Purpose.SHOW, Purpose.CLICK, Purpose.STOP], np.uint32), 4)
+_SAME, _FOUR = np.zeros(LANES, np.uint32), np.tile(np.arange(4, dtype=np.uint32), 4)
+_NOTHING = np.uint32(0)
 _SHOW, _CLICK, _STOP = 4, 8, 12  # lanes of the keys of four searches, after those of their queries
 
 
@@ -99,20 +101,22 @@ def first_word(key: Any) -> Any:
 def name_round(search: Any, key: Any, round: Any) -> None:
     """The keys of a cell's round for queries, lists, clicks and stops, each four times."""
     for lane in range(LANES):
-        search.of_round[0, lane], search.of_round[1, lane] = derive(key, _PURPOSES[lane // 4], (round,))
+        search.of_client[0, lane], search.of_client[1, lane] = key[0], key[1]
+    fold_lanes(search.of_client, _PURPOSES, _NOTHING, search.of_searches)
+    fold_lanes(search.of_searches, _SAME, round, search.of_round)
 
 
 @njit(**FLAGS)
 def name_client(search: Any, client: Any) -> None:
-    fold_lanes(search.of_round, np.uint32(client), 0, search.of_client)
+    fold_lanes(search.of_round, _SAME, np.uint32(client), search.of_client)
 
 
 @njit(**FLAGS)
 def name_search(search: Any, interaction: int) -> int:
     """The lane of an interaction's keys. Why four interactions at once: with four purposes they fill a register."""
     if interaction % 4 == 0:
-        fold_lanes(search.of_client, np.uint32(interaction), 1, search.of_searches)
-        fold_lanes(search.of_searches, np.uint32(0), 0, search.words)
+        fold_lanes(search.of_client, _FOUR, np.uint32(interaction), search.of_searches)
+        fold_lanes(search.of_searches, _SAME, _NOTHING, search.words)
     return interaction % 4
 
 

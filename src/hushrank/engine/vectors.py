@@ -34,7 +34,7 @@ FUSED = {**FLAGS, "fastmath": {"contract"}}  # Why: a product and a sum in one i
 
 SPAN = np.float32(40)  # Why: e^40 and e^-40, their products and squares of sums are all within float32
 NEAR = np.float32(1 + 4e-6)  # Why: some ten times what this way and the plain one are rounded by
-MOST_FOUND = 2 * LANES  # candidates for a list of k <= LANES documents; Why: more are rare, and go the plain way
+MOST_FOUND = 4 * LANES  # candidates for a list of k <= LANES documents; Why: more are rare, and go the plain way
 _ONE, _ZERO, _HALF, _INFINITE = np.float32(1), np.float32(0), np.float32(0.5), np.float32(np.inf)
 _LARGEST = np.float32(3e38)
 _LOG2_E, _LOG_2, _LOG_2_REST = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.12194440e-4)
@@ -97,10 +97,10 @@ def _to_uniform(word: Any) -> Any:
 
 
 @njit(**FLAGS)
-def fold_lanes(keys: Any, name: Any, step: int, out: Any) -> None:
-    """out [2, LANES]: `streams.fold_in` of the keys in `keys` and name, name + step, ... + 3 step, name, ... in turn."""
-    for lane in range(LANES):
-        low = np.uint32(name + np.uint32(np.uint32(step) * np.uint32(lane & 3)))
+def fold_lanes(keys: Any, names: Any, first: Any, out: Any) -> None:
+    """out [2, LANES]: `streams.fold_in` of keys [2, LANES] and first + names [LANES]."""
+    for lane in range(len(names)):  # Why not LANES: a loop of known length is unrolled instead of being made a vector
+        low = np.uint32(first + names[lane])
         out[0, lane], out[1, lane] = threefry(keys[0, lane], keys[1, lane], low)
 
 
@@ -167,18 +167,17 @@ def pick_first(times: Any, length: int, k: int, places: Any, candidates: Any, fo
             n_found, is_below = n_found + 1, is_below & (is_below - 1)
         if is_below != 0:
             return 0
-    found[:] = _INFINITE
     for i in range(n_found):
         found[i] = times[candidates[i]]
-    low, high, is_taken, n_shown = load(found, 0), load(found, LANES), 0, min(k, length)
+    wide, is_taken, n_shown = _pad(found, n_found, _INFINITE), 0, min(k, length)
     for i in range(n_found):
-        near = splat(found[i] * NEAR)
-        at = count_bits(mask_less(low, near) | mask_less(high, near) << LANES) - 1
+        near, at = splat(found[i] * NEAR), -1
+        for start in range(0, wide, LANES):
+            at += count_bits(mask_less(load(found, start), near))
         places[at] = candidates[i]
         is_taken |= 1 << at
-    return (
-        n_shown if ~is_taken & ((1 << n_shown) - 1) == 0 else 0
-    )  # Why: of two that are near, both take the later place
+    is_whole = ~is_taken & ((1 << n_shown) - 1) == 0  # Why: of two that are near, both take the later place
+    return n_shown if is_whole else 0
 
 
 @njit(**FLAGS)
