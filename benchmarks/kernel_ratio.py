@@ -102,7 +102,8 @@ def compare(name: str, against: Path, *, turns: int) -> dict[str, Any]:
     for _ in range(turns):
         for side, found in zip((before, now), rates, strict=True):
             found.append(side.ask("time"))
-    before.end(), now.end()
+    before.end()
+    now.end()
     old_rate, new_rate = max(rates[0]), max(rates[1])
     return {
         "name": name,
@@ -161,7 +162,8 @@ def serve(name: str) -> int:
             if Path(start).exists():
                 with np.load(start) as kept:
                     state |= dict(kept)
-            np.savez(target, **ready.advance(state, number, 1)[0])
+            after: dict[str, Any] = dict(ready.advance(state, number, 1)[0])
+            np.savez(target, **after)
         else:
             n, _, cpu = time_call(ready.advance, ready.start, n_rounds)
             answer = n / cpu

@@ -332,7 +332,7 @@ def kernel_for(pull: Callable[..., bool] | None) -> Callable[..., Any]:
 
     def pull_own(search: Any, length: int, n_shown: int, _: bool) -> bool:
         clicked, left, pulls = search.is_clicked, search.left, search.pulls
-        return own(search.scores, length, search.places, n_shown, clicked, left, pulls)  # type: ignore[no-any-return]
+        return own(search.scores, length, search.places, n_shown, clicked, left, pulls)
 
     learn_client_own = njit(**flags, _nrt=False)(_with(learn_client, pull, pull_pairs=njit(**flags)(pull_own)))
     return njit(_SIGNATURE, **flags)(_with(learn_clients, pull, learn_client=learn_client_own))

@@ -235,7 +235,7 @@ def pull_lanes(shown: Any, shares: Any, is_clicked: Any, seen: int, pulls: Any) 
     shown: [LANES] the masses of the shown documents, above 0; shares: [LANES] 1 / the mass that was left at each place
     """
     one, masses, pulled = splat(_ONE), load(shown, 0), splat(_ZERO)
-    clicked = 0
+    clicked: Any = 0
     for i in range(seen):
         clicked |= np.int64(is_clicked[i]) << i
     is_skipped = ((1 << seen) - 1) & ~clicked
