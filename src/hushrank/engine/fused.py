@@ -142,7 +142,9 @@ def run_fused_round(
     cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
     tasks = cut_tasks(batch, cohorts) if tasks is None else tasks
     state, collected, qualities = learn_cells(batch, state, tasks, round)
-    state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, batch.attacks, round))
+    state, evidence = combine_cells(
+        method, state, Received(collected, cohorts, tuple(batch.keys), batch.attacks, round)
+    )
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
 
