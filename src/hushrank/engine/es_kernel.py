@@ -200,7 +200,8 @@ def evolve_clients(
         who = (np.uint32(round), np.uint32(ids[row]))
         fill_noise(noise, first_word(derive(key, _SEED, who)), sigma, words)
         secret = derive(key, _PRIVATISE, who)
-        name_round(search, key, np.uint32(round))
+        if row == 0 or cells[row] != cells[row - 1]:
+            name_round(search, key, np.uint32(round))
         name_client(search, ids[row])
         for interaction in range(n):
             if interaction == 0 or interaction == half:
