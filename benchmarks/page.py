@@ -46,6 +46,7 @@ def describe_performance(data: Path) -> str:
     rows = processor["benchmarks"]
     table = format_benchmarks([*rows, *read_speeds(data, "per_cpu_second", known=rows)])
     parts = [NOTE, "# Performance", _INTRODUCTION, "## The processor", table, _COLUMNS]
+    parts += ["### Networks", _NETWORKS, format_engines(read(data, "engine_ratio")["rows"])]
     parts += [
         "## Against the published code",
         *describe_ratios(read(data, "published_speed"), read(data, "speed_ratio")),
@@ -84,6 +85,15 @@ def format_benchmarks(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return "\n".join([header, "| --- | --- | ---: | ---: | ---: | ---: | ---: |", *lines])
+
+
+def format_engines(rows: list[dict[str, Any]]) -> str:
+    """What both engines do of the same benchmark in a CPU-second."""
+    lines = [
+        f"| `{row['name']}` | {row['per_cpu_second']['numba']:,} | {row['per_cpu_second']['xla']:,} | {row['times']} |"
+        for row in rows
+    ]
+    return "\n".join(["| benchmark | `numba` | `xla` | times |", "| --- | ---: | ---: | ---: |", *lines])
 
 
 def show(row: dict[str, Any], key: str, form: str) -> str:
@@ -197,6 +207,11 @@ the largest resident size of the whole process, data and libraries included. Eac
 own. Shared cores make runs differ: over six of them the median of `1000x4` was 207,000 to 263,000 per CPU-second, of
 `mslr-like` 76,000 to 98,000, of the network 22,000 to 31,000. Of rows with empty cells only the speed was kept,
 rounded (`evolution_speed.json`)."""
+
+_NETWORKS = """\
+The row of `mlp64` above was taken with `xla`, before networks had a fused loop of their own. Here both engines ran on
+another machine (Zen 4, AVX-512), by turns and on one thread each, while other work ran there: interactions per
+CPU-second in the best of the turns, and their ratio. `python -m benchmarks.engine_ratio` measures it anew."""
 
 _SIDE_BY_SIDE = """\
 How many times the interactions per CPU-second of the research code that was published with the papers, training only.

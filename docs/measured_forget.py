@@ -8,9 +8,10 @@ from typing import Any
 
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
-from hushrank.look.numbers import format_count, format_value
+from hushrank.look.numbers import format_count, format_p, format_signed, format_value
 
 _WAYS = ("before", "retrain", "eraser", "fresh", "continue", "rollback", "subtract")
+_RELEARNT = ("not forgotten", "retrain", "retrain, another seed", *_WAYS[2:])
 
 
 def ways(data: Path) -> str:
@@ -47,4 +48,31 @@ def _show_area(found: Row) -> str:
     return format_value(area) if low is None else f"{format_value(area)} ({format_value(low)} to {format_value(high)})"
 
 
-TABLES: Tables = {"forget-ways": ways, "forget-memberships": memberships}
+def relearnings(data: Path) -> str:
+    """Rounds until the leaver is learnt again, beside the retrained ranker and beside the way's twin."""
+    rows = []
+    for case, found in read(data, "membership")["cases"].items():
+        for user, ways in found["users"].items():
+            rows.append([f"**{case}, {user}**", *[""] * 4])
+            rows += [[_name_way(way), *_show_relearning(ways[way])] for way in _RELEARNT]
+    return make_markdown(["ranker", "rounds", "not learnt again", "minus `retrain`", "minus its twin"], rows)
+
+
+def _name_way(way: str) -> str:
+    return way if way.startswith("not") else f"`{way}`" if "," not in way else f"`retrain`, {way.partition(', ')[2]}"
+
+
+def _show_relearning(found: Row) -> list[str]:
+    rounds = show_spread(found["relearning/rounds"], found["relearning/rounds_std"])
+    open_ = f"{found['relearning/open']} of {found['relearning/leavers']}"
+    return [rounds, open_, *(_show_difference(found, f"relearning/minus_{other}") for other in ("retrained", "twin"))]
+
+
+def _show_difference(found: Row, name: str) -> str:
+    if name not in found:
+        return ""
+    mean, low, high = (format_signed(found[f"{name}{end}"], decimals=1) for end in ("", "_low", "_high"))
+    return f"{mean} ({low} to {high}), p {format_p(found[f'{name}_p'])}" if found[f"{name}_p"] < 1 else "0"
+
+
+TABLES: Tables = {"forget-ways": ways, "forget-memberships": memberships, "forget-relearnings": relearnings}

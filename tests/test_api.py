@@ -115,6 +115,33 @@ def test_a_run_can_be_continued_and_tells_its_steps(tmp_path: Path) -> None:
     assert hushrank.run("fpdgd", **SMALL, out=tmp_path / "run", resume=True).metrics.rows == first.metrics.rows
 
 
+def test_forgetting_from_python_is_that_of_the_command_line(tmp_path: Path) -> None:
+    shared = hushrank.run("fpdgd", **SMALL | {"rounds": 4, "keep_every": 2}, out=tmp_path / "run")
+    said: list[str] = []
+    ours = hushrank.forget(shared, np.array([3, 1]), local_steps=1, compare=True, progress=said.append)
+    assert ours.directory == tmp_path / "run" / "forgotten" / "eraser-1-3" and said
+    words = ["--clients", "1,3", "--local-steps", "1", "--compare", "--quiet", "--out", str(tmp_path / "theirs")]
+    command = [sys.executable, "-m", "hushrank", "forget", str(tmp_path / "run"), *words]
+    subprocess.run(command, check=True, capture_output=True)
+    for name in ("rankers.safetensors", "metrics.jsonl"):
+        assert (ours.directory / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    theirs = hushrank.load_run(tmp_path / "theirs")
+    assert ours.metrics.rows == theirs.metrics.rows
+    assert ours.result["record"]["to"] == theirs.result["record"]["to"]
+    with pytest.raises(ValueError, match="there is no client 6"):
+        hushrank.forget(shared, 6)
+
+
+def test_a_run_without_a_place_stays_while_what_was_forgotten_in_it_is_used() -> None:
+    ours = hushrank.forget(hushrank.run("fpdgd", **SMALL), 1, method="fresh", every=1)
+    gc.collect()
+    assert (ours.directory / "record.json").is_file()
+    place = ours.directory
+    del ours
+    gc.collect()
+    assert not place.exists()
+
+
 def test_evaluate_measures_a_run_on_its_own_and_on_loaded_data(found: RunResult) -> None:
     own, loaded = hushrank.evaluate(found), hushrank.evaluate(found.directory, data=hushrank.load_dataset("tiny"))
     assert own.metrics.rows == loaded.metrics.rows

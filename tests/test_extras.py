@@ -76,7 +76,8 @@ def test_a_sweep_says_what_its_runs_lacked(tmp_path: Path) -> None:
     ("changes", "absent", "engine", "missing"),
     [
         ((), ("jax", "numba"), "plain", "numba and jax"),
-        (("--set", "ranker=mlp"), ("jax",), "plain", "jax"),
+        (("--set", "ranker=mlp"), ("jax",), "numba", None),
+        (("--set", "ranker=mlp"), ("numba",), "xla", "numba"),
         ((), ("jax",), "numba", None),
         ((), ("numba",), "xla", "numba"),
     ],

@@ -5,8 +5,8 @@
     found = hushrank.run("fpdgd", n_clients=20, rounds=5, seed=7)
     found.metrics.where(metric="offline/nDCG@10")["value"].mean()
 
-`run`, `sweep`, `evaluate` and `report` do what the commands of these names do. `load_run` reads a finished run,
-`load_dataset` a data set. `Recipe` is an experiment as data. `learner`, `rule`, `attack`, `user` and `remedy` are
+`run`, `sweep`, `forget`, `evaluate` and `report` do what the commands of these names do. `load_run` reads a finished
+run, `load_dataset` a data set. `Recipe` is an experiment as data. `learner`, `rule`, `attack`, `user` and `remedy` are
 decorators for methods of your own.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from hushrank.api import attack, evaluate, learner, load_run, remedy, report, rule, run, sweep, user
+    from hushrank.api import attack, evaluate, forget, learner, load_run, remedy, report, rule, run, sweep, user
     from hushrank.data.load import load_dataset
     from hushrank.recipes.recipe import Recipe
 
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "attack",
     "evaluate",
+    "forget",
     "learner",
     "load_dataset",
     "load_run",

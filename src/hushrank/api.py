@@ -1,4 +1,4 @@
-"""What `import hushrank` offers: run, sweep, evaluate and report from Python, and methods of your own by decorator."""
+"""What `import hushrank` offers: the commands that run, forget and measure, and methods of your own by decorator."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from hushrank.remedies.remedy import Remedy
 from hushrank.reports.page import default_page, write_report
 from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import default_directory
+from hushrank.runs.forget import ForgetWishes, erase_clients
+from hushrank.runs.forget_methods import Forgetting
+from hushrank.runs.forgetting import ForgetRequest
 from hushrank.runs.pool import PoolOptions, Step
 from hushrank.runs.rankers import check_split, evaluate_on, load_for
 from hushrank.runs.read import RunResult, SweepResult, read_run, read_sweep
@@ -78,10 +81,7 @@ def run(
             device=device,
             engine=engine,
             workers=workers,
-            tell=progress or (lambda _: None),
-            say=progress or (lambda _: None),
-            note=(lambda _: None) if progress is None else (lambda notice: progress(notice.line)),
-            report=(lambda _: None) if progress is None else (lambda news: progress(describe_news(news))),
+            **hearing(progress),
         )
         found = read_run(run_recipe(chosen, options).directory)
         weakref.finalize(found, cleaning.pop_all().close)
@@ -126,6 +126,48 @@ def sweep(
         directory, _ = run_sweep(chosen, SweepOptions(out=place, resume=resume, select=select, pool=pool))
         found = read_sweep(directory)
         weakref.finalize(found, cleaning.pop_all().close)
+    return found
+
+
+def forget(
+    run: RunResult | Place,
+    clients: int | Sequence[int] | Array,
+    *,
+    method: str = "eraser",
+    local_steps: int | None = None,
+    every: int | None = None,
+    calibrate: bool = True,
+    leap: float | None = None,
+    compare: bool = False,
+    extra_epsilon: float | None = None,
+    out: Place | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Forget clients of a finished run, as `hushrank forget` does: the same new rankers, and a signed record.
+
+        hushrank.forget(found, [3, 7], method="fresh", compare=True)
+
+    `run` is a result of `run` or `forget`, or a directory; `clients` are numbers. `method` is eraser, fresh, retrain,
+    rollback, continue or subtract. `local_steps`, `every`, `calibrate` and `leap` belong to some of them, and `compare`
+    and `extra_epsilon` are the command's options (docs/howto/forget.md). `out` is by default
+    RUN/forgotten/<method>-<clients>. `result["record"]` is the record, `result["work"]` what it took.
+    """
+    leavers = tuple(sorted(np.atleast_1d(np.asarray(clients)).tolist()))
+    request = ForgetRequest(place_of(run), Forgetting(leavers, method, local_steps, every, calibrate, leap))
+    options = RunOptions(
+        out=None if out is None else Path(out),
+        resume=resume,
+        device=device,
+        engine=engine,
+        workers=workers,
+        **hearing(progress),
+    )
+    found = read_run(erase_clients(request, options, ForgetWishes(compare, extra_epsilon)).directory)
+    weakref.finalize(found, id, run)  # Why: a run without a place of its own is removed when nobody holds it
     return found
 
 
@@ -261,6 +303,18 @@ def as_plain_value(value: object) -> object:
     if isinstance(value, list | tuple):
         return [as_plain_value(item) for item in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def hearing(progress: Progress | None) -> dict[str, Any]:
+    """The options of a run that pass every step on."""
+    if progress is None:
+        return {}
+    return {
+        "tell": progress,
+        "say": progress,
+        "note": lambda notice: progress(notice.line),
+        "report": lambda news: progress(describe_news(news)),
+    }
 
 
 def describe_news(news: News) -> str:

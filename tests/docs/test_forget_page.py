@@ -33,6 +33,9 @@ def test_fresh_is_better_among_a_thousand_and_never_much_worse() -> None:
     assert all(
         f > e + 0.005 for f, e in zip(*(quality("50 of 1,000", way) for way in ("fresh", "eraser")), strict=True)
     )
+    sound = "50 of 1,000, sound, epsilon 4"
+    gaps = [f - e for f, e in zip(quality(sound, "fresh"), quality(sound, "eraser"), strict=True)]
+    assert min(gaps) > -0.0015 and 0.0085 < max(gaps) < 0.0095
     worst = min(f - e for case in CASES for f, e in zip(quality(case, "fresh"), quality(case, "eraser"), strict=True))
     assert worst > -0.006
 
@@ -55,6 +58,25 @@ def test_under_sound_privacy_not_forgetting_is_retraining() -> None:
 def interval(case: str, user: str, way: str) -> tuple[float, float]:
     found = json.loads((DATA / "membership.json").read_text())["cases"][case]["users"][user][way]
     return found["membership/auc_low"], found["membership/auc_high"]
+
+
+def differs(case: str, user: str, way: str, other: str = "twin") -> tuple[float, float]:
+    """The interval of the rounds to relearn, less those of another ranker."""
+    found = json.loads((DATA / "membership.json").read_text())["cases"][case]["users"][user][way]
+    return found[f"relearning/minus_{other}_low"], found[f"relearning/minus_{other}_high"]
+
+
+@pytest.mark.parametrize("user", ["perfect", "informational"])
+def test_who_was_not_forgotten_or_only_waited_for_is_learnt_again_sooner(user: str) -> None:
+    for way in ("not forgotten", "continue"):
+        assert differs("5 clients", user, way)[1] < 0
+    for way, other in (("eraser", "twin"), ("retrain, another seed", "retrained")):
+        low, high = differs("5 clients", user, way, other)
+        assert low < 0 < high
+    assert differs("5 clients", user, "subtract")[0] > 0
+    for way in ("eraser", "subtract"):
+        low, high = differs("5 clients, sound, epsilon 4", user, way)
+        assert low < 0 < high
 
 
 @pytest.mark.parametrize("user", ["perfect", "informational"])

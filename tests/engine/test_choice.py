@@ -40,7 +40,7 @@ def test_an_engine_that_was_asked_for_is_no_fall() -> None:
 @pytest.mark.parametrize(
     ("setting", "platform", "devices", "reason"),
     [
-        (tiny_setting(ranker="mlp"), "cpu", None, "networks"),
+        (tiny_setting(ranker="mlp"), "gpu", None, "device=gpu"),
         (tiny_setting(), "gpu", None, "device=gpu"),
         (tiny_setting(), "cpu", 2, "devices=2"),
         (tiny_setting(population=Population(1, (4,)), batch=2, server_step=ServerStep("adam")), "cpu", None, "=adam"),
@@ -49,6 +49,19 @@ def test_an_engine_that_was_asked_for_is_no_fall() -> None:
 def test_xla_says_why_it_is_not_numba(setting: Setting, platform: str, devices: int | None, reason: str) -> None:
     found = choose_engine(setting, wanted="auto", platform=platform, devices=devices)
     assert found.name == "xla" and reason in found.reason and not found.is_fallback
+
+
+def test_networks_on_a_processor_need_no_jax() -> None:
+    found = choose_engine(tiny_setting(ranker="mlp"), wanted="auto", platform="cpu")
+    assert (found.name, found.reason) == ("numba", "the fastest for this ranker on a processor")
+
+
+@pytest.mark.parametrize(("platform", "devices", "obstacle"), [("gpu", None, "device=gpu"), ("cpu", 2, "devices=2")])
+def test_a_fused_loop_that_was_asked_for_in_vain_says_what_it_cannot_do(
+    platform: str, devices: int | None, obstacle: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^engine=numba does not do {obstacle}: leave --engine out, or use"):
+        choose_engine(tiny_setting(ranker="mlp"), wanted="numba", platform=platform, devices=devices)
 
 
 def test_a_machine_without_numba_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

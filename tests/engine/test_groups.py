@@ -118,7 +118,9 @@ def personal(ranker: str, **changes: Any) -> Setting:
     return replace(setting, method=replace(setting.method, ranker=made))
 
 
-@pytest.mark.parametrize(("ranker", "engine"), [("mlp", "xla"), ("linear", "numba"), ("linear", "xla")])
+@pytest.mark.parametrize(
+    ("ranker", "engine"), [("mlp", "numba"), ("mlp", "xla"), ("linear", "numba"), ("linear", "xla")]
+)
 def test_personal_parameters_are_the_plain_rounds_on_every_engine(ranker: str, engine: str) -> None:
     fast, plain = (results(personal(ranker), name) for name in (engine, "plain"))
     for a, b in zip(fast, plain, strict=True):
@@ -126,7 +128,7 @@ def test_personal_parameters_are_the_plain_rounds_on_every_engine(ranker: str, e
         np.testing.assert_allclose(a.online, b.online, atol=1e-6)
 
 
-@pytest.mark.parametrize(("ranker", "engine"), [("mlp", "xla"), ("linear", "numba")])
+@pytest.mark.parametrize(("ranker", "engine"), [("mlp", "numba"), ("mlp", "xla"), ("linear", "numba")])
 def test_only_the_shared_part_of_an_update_is_clipped(ranker: str, engine: str) -> None:
     clipped = {"exchange": UpdateExchange(SoundGaussian(0.02, 0.0))}
     fast, plain = (results(personal(ranker, **clipped), name) for name in (engine, "plain"))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tiny_settings import run_plainly, tiny_setting
 
+from hushrank.engine.inputs import initial_params
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import Options, name_engine, simulate
@@ -32,7 +33,7 @@ class Hinge:
 
     @staticmethod
     def pull(scores: Any, length: int, places: Any, n_shown: int, clicked: Any, left: Any, pulls: Any) -> bool:
-        """The same weights, for the shown documents of a linear ranker."""
+        """The same weights, for the shown documents."""
         last = n_shown - 1
         while not clicked[last]:
             last -= 1
@@ -47,24 +48,23 @@ class Hinge:
         return is_any
 
 
-def hinge_setting(**changes: Any) -> Setting:
-    setting = tiny_setting(users=("perfect",), n_folds=1)
+def hinge_setting(ranker: str = "linear", **changes: Any) -> Setting:
+    setting = tiny_setting(ranker=ranker, users=("perfect",), n_folds=1)
     return replace(setting, method=replace(setting.method, learner=NamedLearner("hinge", Hinge()), **changes))
 
 
-def test_the_fused_form_gives_the_plain_rounds_ranker() -> None:
-    setting = hinge_setting()
+@pytest.mark.parametrize("ranker", ["linear", "mlp"])
+def test_the_fused_form_gives_the_plain_rounds_ranker(ranker: str) -> None:
+    setting = hinge_setting(ranker)
     assert name_engine(setting, Options(), "cpu") == "numba"
     result = simulate(setting, Options(engine="numba"))[0][0]
     params, online = run_plainly(setting, Cell(0, 0, 0), setting.rounds)
     np.testing.assert_allclose(result.params, params, atol=3e-6)
     np.testing.assert_allclose(result.online, online, atol=1e-6)
-    assert np.abs(result.params).max() > 0
+    assert np.abs(result.params - initial_params(setting, Cell(0, 0, 0))).max() > 0
 
 
 def test_without_the_fused_loop_it_runs_plainly() -> None:
-    network = replace(tiny_setting(ranker="mlp"), rounds=1)
-    network = replace(network, method=replace(network.method, learner=NamedLearner("hinge", Hinge())))
-    assert name_engine(network, Options(), "cpu") == "plain"
+    assert name_engine(hinge_setting(), Options(), "gpu") == "plain"
     with pytest.raises(ValueError, match="engine=xla does not do learner=hinge"):
         name_engine(hinge_setting(), Options(engine="xla"), "cpu")

@@ -37,10 +37,10 @@ def many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 ENGINES = [Options(engine="numba"), Options(engine="xla")]
 
 
-@pytest.mark.parametrize("options", ENGINES)
-def test_workers_and_memory_limit_change_no_bit(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("ranker", "options"), [*(("linear", each) for each in ENGINES), ("mlp", ENGINES[0])])
+def test_workers_and_memory_limit_change_no_bit(ranker: str, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     many_batches(monkeypatch)
-    setting = tiny_setting()
+    setting = tiny_setting(ranker=ranker)
     plans = make_plans(setting, platform="cpu")
     assert len(plans) == 3
     alone, _ = simulate(setting, replace(options, workers=1))
@@ -60,11 +60,11 @@ def test_the_cut_into_calls_changes_no_bit(options: Options, monkeypatch: pytest
     assert_same_bits(single, whole)
 
 
-@pytest.mark.parametrize("engine", ["numba", "xla"])
+@pytest.mark.parametrize(("ranker", "engine"), [("linear", "numba"), ("linear", "xla"), ("mlp", "numba")])
 def test_a_run_stopped_after_any_checkpoint_resumes_to_the_same_bits(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranker: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting = replace(tiny_setting(), rounds=6)
+    setting = replace(tiny_setting(ranker=ranker), rounds=6)
     whole, _ = simulate(setting, Options(engine=engine))
     monkeypatch.setattr(train, "_CALL_SECONDS", 1e-9)
     for stop_after in (1, 2, 5):
@@ -91,10 +91,11 @@ def test_blocks_and_batches_equal_single_runs_to_rounding(monkeypatch: pytest.Mo
         np.testing.assert_allclose(a.params, b.params, atol=2e-6)
 
 
-def test_threads_within_a_batch_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ranker", ["linear", "mlp"])
+def test_threads_within_a_batch_change_no_bit(ranker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "_BLOCK", 3)
     monkeypatch.setattr(fused, "_WORTH_HANDING_OVER", 1)
-    setting = tiny_setting(population=Population(20, (2,)), users=("perfect",), n_folds=1)
+    setting = tiny_setting(ranker=ranker, population=Population(20, (2,)), users=("perfect",), n_folds=1)
     alone, _ = simulate(setting, Options(engine="numba", workers=1))
     many, _ = simulate(setting, Options(engine="numba", workers=4))
     assert_same_bits(many, alone)

@@ -23,7 +23,9 @@ from hushrank.types import Array, Client
 ENGINES = [Options(engine="numba"), Options(engine="xla"), Options(engine="plain")]
 
 
-@pytest.mark.parametrize(("ranker", "engine"), [("linear", "numba"), ("linear", "xla"), ("mlp", "xla")])
+@pytest.mark.parametrize(
+    ("ranker", "engine"), [("linear", "numba"), ("linear", "xla"), ("mlp", "numba"), ("mlp", "xla")]
+)
 def test_engine_equals_the_plain_round_for_three_users_unequal_interactions_and_dropouts(
     ranker: str, engine: str
 ) -> None:
@@ -135,7 +137,8 @@ def test_the_fused_kernel_follows_a_position_based_user() -> None:
 
 
 def test_an_engine_that_cannot_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="engine=numba needs a processor and a linear ranker"):
-        simulate(tiny_setting(ranker="mlp"), Options(engine="numba"))
+    central = tiny_setting(population=Population(1, (4,)), batch=2, server_step=ServerStep("adam"))
+    with pytest.raises(ValueError, match="engine=numba does not do server_optimiser=adam in central training: leave"):
+        simulate(central, Options(engine="numba"))
     with pytest.raises(ValueError, match="engine is 'fast', must be one of auto, numba, xla"):
         simulate(tiny_setting(), Options(engine="fast"))

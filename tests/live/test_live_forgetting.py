@@ -218,6 +218,25 @@ def forget_by_hand(home: Path, statement: str) -> None:
         file.commit()
 
 
+def test_clients_of_a_finished_federation_are_called_back_and_end_by_themselves(tmp_path: Path) -> None:
+    """Person 2 never comes; the limit for sleepers lets the forgetting end without it."""
+    limits = {"forget_patience_s": 10, "deadline_s": 10, "min_clients": 4}
+    port = train(tmp_path, n_clients=4, rounds=3, keep_every=10, **limits)
+    with serving(tmp_path / "f", port=port) as server:
+        asked = [*HUSHRANK, "server", "forget", "4", str(tmp_path / "f")]
+        said = subprocess.run(asked, capture_output=True, text=True, check=True)
+        assert "has left; forgetting it: waiting" in said.stdout
+        assert "It waits for clients 1, 2, 3. They ended when the federation was finished" in said.stderr
+        assert "start each again on its device with hushrank client" in said.stderr
+        (crowd,) = finish([start_crowd(server, 0, 2)])
+        assert crowd.count("the federation is finished") >= 1
+        status = read_status(tmp_path / "f")
+    assert (status["state"], status["forgetting"]["done"], status["call_back"]) == ("finished", 1, None)
+    found = read_erasure(tmp_path / "f", membership(home(tmp_path, 3))[1])
+    assert found is not None and found.record is not None
+    assert found.record["verification"] == {**found.record["verification"], "steps": 1, "answers_per_step": 2.0}
+
+
 def test_without_kept_lengths_a_fresh_start_takes_longer_steps(tmp_path: Path) -> None:
     port = train(tmp_path, n_clients=4, keep_every="none", forget_every=3, forget_searches=4)
     with serving(tmp_path / "f", port=port) as server:

@@ -85,6 +85,14 @@ def test_a_remedy_of_networks_is_the_plain_rounds(remedy: Remedy, monkeypatch: p
     assert_twins(opposed(with_remedy(remedy, ranker="mlp", rounds=5, n_folds=1)), "xla")
 
 
+@pytest.mark.parametrize("remedy", [LAYERS, *REMEDIES[2:6]], ids=repr)
+def test_a_remedy_of_networks_in_the_fused_loop_is_the_plain_rounds(
+    remedy: Remedy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eager(monkeypatch)
+    assert_twins(opposed(with_remedy(remedy, ranker="mlp", rounds=5, n_folds=1)), "numba")
+
+
 @pytest.mark.parametrize(("remedy", "engine"), [*ON_ENGINES, *ON_ENGINES_SLOWLY], ids=repr)
 def test_what_is_sent_is_clipped_as_a_whole_and_noisy_as_a_whole(remedy: Remedy, engine: str) -> None:
     setting = change_method(opposed(with_remedy(remedy, n_folds=1)), exchange=UpdateExchange(SoundGaussian(0.05, 0.3)))

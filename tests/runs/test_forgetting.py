@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushrank.engine.simulate import News
+from hushrank.engine.simulate import News, Options
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.reports.summary import from_directory
 from hushrank.runs.directory import FORGETTING
+from hushrank.runs.forget_ledger import read_counted
 from hushrank.runs.forget_methods import METHODS, Forgetting
 from hushrank.runs.forgetting import ForgetRequest, forget_clients, prepare_forgetting, read_request, write_request
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
@@ -125,14 +126,37 @@ def test_a_run_that_has_not_finished_has_nothing_to_forget(tmp_path: Path) -> No
         forget(tmp_path / "nowhere", tmp_path / "out")
 
 
-def test_under_sound_privacy_both_trainings_are_charged(tmp_path: Path) -> None:
-    sound = {"privacy": "sound", "epsilon": 5.0, "delta": 1e-5}
-    run = run_recipe(recipe_of(**sound), RunOptions(out=tmp_path / "run"))
-    spent = [run.result["guarantee"]["epsilon"]]
+NOISY = {"privacy": "sound", "noise_multiplier": 3.0, "delta": 1e-5, "clicks": "perfect", "folds": [1]}
+
+
+def test_every_training_that_forgets_is_entered_in_the_ledger_of_its_run(tmp_path: Path) -> None:
+    """As by `hushrank forget`: 12 rounds of the run, 6 of the eraser, 12 of retraining, composed."""
+    run = run_recipe(recipe_of(**NOISY), RunOptions(out=tmp_path / "run"))
     again = [forget(run.directory, tmp_path / method, method=method) for method in ("eraser", "retrain")]
-    spent += [each.result["guarantee"]["epsilon"] for each in again]
-    assert spent[0] == pytest.approx(5.0, rel=0.01) and spent[0] < spent[1] < spent[2]
-    assert spent[2] < 2 * spent[0]  # composed, not added
+    assert [each.rounds for each in read_counted(run.directory)] == [6, 12]
+    assert again[1].result["privacy_spent"]["rounds"] == [12, 6, 12]
+    spent = [found.result["guarantee"]["epsilon"] for found in (run, *again)]
+    assert spent[0] < spent[1] < spent[2] < 3 * spent[0]  # composed, not added
+    forget(run.directory, tmp_path / "eraser", method="eraser", resume=True)
+    assert len(read_counted(run.directory)) == 2  # the same rankers once more are nothing new
+
+
+def test_no_way_to_forget_spends_more_than_the_run_promised(tmp_path: Path) -> None:
+    recipe = recipe_of(**{**NOISY, "noise_multiplier": None, "epsilon": 5.0})
+    run = Job(recipe, tmp_path / "run")
+    jobs = [
+        Job(recipe, tmp_path / m, ForgetRequest(run.directory, Forgetting((1,), m))) for m in ("eraser", "subtract")
+    ]
+    errors = run_jobs([run, *jobs], PoolOptions(in_process=True))
+    assert errors[0] is None and "the run promised epsilon 5" in str(errors[1])
+    assert "would see what the leavers added, without noise" in str(errors[2])
+    assert not read_counted(run.directory) and not any(job.directory.exists() for job in jobs)
+
+
+def test_without_an_agreed_charge_nothing_is_trained(run: Path) -> None:
+    experiment = prepare_forgetting(ForgetRequest(run, Forgetting((0,))), lambda _: None)
+    with pytest.raises(ValueError, match="nobody has agreed to what this training spends"):
+        experiment.carry_out(Options())
 
 
 def test_a_request_survives_its_way_to_another_process(tmp_path: Path) -> None:

@@ -231,16 +231,18 @@ def forget(
     json_: AsJson = False,
 ) -> None:
     """Let a client leave, and forget what it taught the ranker; a running server begins at once, again says how far."""
-    from hushrank.live.server.erasures import forget_client, read_erasure
+    from hushrank.live.server.erasures import call_back, describe_awaited, forget_client, read_erasure
 
     pseudonym = forget_client(directory, client)
     found = read_erasure(directory, pseudonym)
     assert found is not None
     if json_:
-        print_json({"client": pseudonym, **found.as_json()})
+        print_json({"client": pseudonym, **found.as_json(), "call_back": call_back(directory)})
         return
     steps = f", {found.step} of {found.steps} steps" if found.steps else ""
     typer.echo(f"client {client} ({pseudonym}) has left; forgetting it: {found.state}{steps}")
+    if (needed := call_back(directory)) is not None:
+        typer.echo(f"It waits for {describe_awaited(needed)}.", err=True)
 
 
 @app.command()

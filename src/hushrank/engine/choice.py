@@ -27,7 +27,7 @@ def choose_engine(setting: Setting, *, wanted: str, platform: str, devices: int 
     if wanted == "auto":
         name = next((each for each in able if has_engine(each)), able[0] if able else "plain")
     if name not in able:
-        raise ValueError(explain_unable(name, setting))
+        raise ValueError(explain_unable(name, setting, platform=platform, devices=devices))
     if name in PACKAGES:
         require_package(PACKAGES[name])
     if wanted != "auto":
@@ -54,9 +54,7 @@ def why_not_fused(setting: Setting, *, platform: str, devices: int | None) -> st
         return f"devices={devices}"
     if is_fusable(method):
         return None
-    is_central = method.batch is not None and method.server_step.optimiser != "sgd"
-    central = f"server_optimiser={method.server_step.optimiser} in central training"
-    return central if is_central else "networks with this learner"
+    return f"server_optimiser={method.server_step.optimiser} in central training"
 
 
 def explain_choice(name: str, able: list[str], setting: Setting, *, platform: str, devices: int | None) -> str:
@@ -75,7 +73,7 @@ def explain_choice(name: str, able: list[str], setting: Setting, *, platform: st
     return f"{why_not_compiled(setting.method)} has no fast form but numba's, which does not do {obstacle}"
 
 
-def explain_unable(engine: str, setting: Setting) -> str:
+def explain_unable(engine: str, setting: Setting, *, platform: str, devices: int | None) -> str:
     """Why an engine cannot do it."""
     only_plain, only_fused = why_not_fast(setting), why_not_compiled(setting.method)
     if engine == "plain":
@@ -85,4 +83,5 @@ def explain_unable(engine: str, setting: Setting) -> str:
         return f"engine={engine} does not do {only_plain}: leave --engine out, the plain engine does."
     if only_fused:
         return f"engine={engine} does not do {only_fused}: leave --engine out."
-    return "engine=numba needs a processor and a linear ranker (or foltr-es): use --engine xla."
+    obstacle = why_not_fused(setting, platform=platform, devices=devices)
+    return f"engine=numba does not do {obstacle}: leave --engine out, or use --engine xla."

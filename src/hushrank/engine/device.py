@@ -1,6 +1,6 @@
 """Where the simulator computes: the processor or an accelerator, and with which engine.
 
-JAX is imported only where its engine is used: it costs seconds, and a linear ranker on a processor does without it.
+JAX is imported only where its engine is used: it costs seconds, and rankers on a processor do without it.
 """
 
 from __future__ import annotations

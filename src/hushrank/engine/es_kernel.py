@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from hushrank.engine.compiled import FLAGS, SUMS, keep_compiled
 from hushrank.engine.kernel import CLIENTS, QUERIES, array_type, f4, f8, i8, score_documents
 from hushrank.engine.search import (
     Asked,
@@ -24,7 +25,7 @@ from hushrank.engine.search import (
     name_round,
     name_search,
 )
-from hushrank.engine.vectors import FLAGS, MAKING, SUMS, threefry
+from hushrank.engine.vectors import threefry
 from hushrank.streams import Purpose
 
 _SEED, _PERTURB, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE))
@@ -157,7 +158,7 @@ SIGNATURE = types.void(
 )
 
 
-@njit(SIGNATURE, **MAKING)
+@keep_compiled(SIGNATURE)
 def evolve_clients(
     noises: Any,  # [n, p] written: each client's perturbation
     scales: Any,  # [n] written: by which it is multiplied to give what the client's message is decoded to

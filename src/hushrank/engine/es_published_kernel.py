@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hushrank.engine.compiled import FLAGS, keep_compiled
 from hushrank.engine.es_kernel import (
     SIGNATURE,
     answer,
@@ -21,7 +22,6 @@ from hushrank.engine.es_kernel import (
     weigh,
 )
 from hushrank.engine.search import derive, first_word, judge_places, make_search
-from hushrank.engine.vectors import FLAGS, MAKING
 from hushrank.streams import Purpose
 
 _SEED, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PRIVATISE))
@@ -108,7 +108,7 @@ def click_in_order(search: Any, n_shown: int, state: Any, examine: Any, click: A
             break
 
 
-@njit(SIGNATURE, **MAKING)
+@keep_compiled(SIGNATURE)
 def evolve_as_published(
     noises: Any,
     scales: Any,

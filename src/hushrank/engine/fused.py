@@ -19,6 +19,7 @@ from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, join_queries, stack_tables
 from hushrank.engine.kernel import kernel_for
+from hushrank.engine.network_kernel import network_parts
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Method, Setting, attacks_of
@@ -307,7 +308,8 @@ def learning_kernel(method: Method) -> Kernel:
     # Why: what a remedy's clients send is more than how they moved, and is clipped as a whole
     clipping = Clipping(method.protection.clipping.weight_norm) if remedy.has_memory else method.protection.clipping
     settings = (np.float32(rate), np.float32(remedy.pull), method.batch or 1, *clipping)
-    places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull)
+    parts = network_parts(method.ranker.activation) if isinstance(method.ranker, MlpRanker) else None
+    places, learn_clients = personal_places(method.ranker), kernel_for(method.learner.pull, parts)
     places = np.arange(n_params) if remedy.has_memory else places  # each begins at a ranker of its own
 
     def learn(*arguments: Any, shifts: Array | None = None) -> Worked:

@@ -1,6 +1,6 @@
 """Rounds whose server needs all updates at once: the clients as one compiled program, the server's part on the host.
 
-Twin of `fused.run_fused_round` for networks and accelerators. Rules and attacks are plain NumPy functions.
+Twin of `fused.run_fused_round` for accelerators. Rules and attacks are plain NumPy functions.
 Shapes: C cells, p parameters.
 """
 

@@ -1,8 +1,9 @@
 """Clients that search, click and learn, fused into one loop for processors: twin of `local.learn` for many clients.
 
-Linear rankers, compiled by Numba. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
+Compiled by Numba. Lists stay ragged, only clicked pairs are looked at, and all that a client touches
 fits into the cache; XLA pads lists and writes every step to memory. A client's numbers do not depend on its neighbours.
-Only `score_documents` and `add_gradient` know that the ranker is linear.
+What is special about linear rankers stands in `make_ranker_room`, `score_list` and `pull_list`, of networks in
+`network_kernel.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
 
+from hushrank.engine.compiled import FLAGS, MAKING, SUMS, keep_compiled
 from hushrank.engine.lanes import LANES
 from hushrank.engine.search import (
     Asked,
@@ -27,7 +29,7 @@ from hushrank.engine.search import (
     name_search,
     show_list,
 )
-from hushrank.engine.vectors import FLAGS, MAKING, SUMS, add_some_rows, multiply_rows, pull_lanes
+from hushrank.engine.vectors import add_some_rows, multiply_rows, pull_lanes
 
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
@@ -134,6 +136,24 @@ def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown
                 gradient[f] += pulls[i] * documents[places[i], f]
 
 
+@njit(**FLAGS)
+def make_ranker_room(params: Any, n_features: int, longest: int, k: int) -> Any:  # noqa: ARG001 - networks need them
+    """What scoring keeps for the gradient of a list: nothing here."""
+    return ()
+
+
+@njit(**FLAGS)
+def score_list(local: Any, documents: Any, scores: Any, room: Any) -> None:  # noqa: ARG001 - as above
+    """scores[:length]"""
+    score_documents(local, documents, scores)
+
+
+@njit(**FLAGS)
+def pull_list(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Any) -> None:  # noqa: ARG001 - as above
+    """gradient += that of sum of pull * score"""
+    add_gradient(gradient, documents, places, pulls, n_shown)
+
+
 @njit(**SUMS)
 def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
     for f in range(len(local)):
@@ -222,7 +242,7 @@ def write_sent(update: Any, local: Any, params: Any, clip_norm: float, order: in
 
 @njit(**FLAGS)
 def learn_client(
-    local: Any, start: Any, gradient: Any, shift: Any, search: Any, asked: Any, who: Any, steps: Any
+    local: Any, start: Any, gradient: Any, shift: Any, search: Any, room: Any, asked: Any, who: Any, steps: Any
 ) -> float:
     """The mean nDCG of what a client saw; `local` is written, `gradient` left at zero. who, steps: see its caller."""
     (group, n_interactions), (rate, pull, batch, weight_norm) = who, steps
@@ -232,12 +252,12 @@ def learn_client(
         query = draw_query(search, asked, group, lane)
         begin, length, ideal = asked.starts[query], asked.lengths[query], asked.ideals[query]
         documents = asked.features[begin : begin + length]
-        score_documents(local, documents, search.scores)
+        score_list(local, documents, search.scores, room)
         n_shown, is_close = show_list(search, length, k, lane)
         gain = judge_places(search, asked.grades, asked.labels[query], n_shown)
         quality += gain / ideal if ideal > 0 else 0.0
         if click_list(search, asked, group, n_shown, lane) and pull_pairs(search, length, n_shown, is_close):
-            add_gradient(gradient, documents, search.places, search.pulls, n_shown)
+            pull_list(gradient, local, documents, search.places, search.pulls, n_shown, room)
         if (interaction + 1) % batch == 0:
             add_terms(gradient, local, start, pull, shift)
             apply_gradient(local, gradient, rate)
@@ -266,7 +286,7 @@ _SIGNATURE = types.void(
 )
 
 
-@njit(_SIGNATURE, **MAKING)
+@keep_compiled(_SIGNATURE)
 def learn_clients(
     updates: Any,  # [n, p] written: what each client learnt
     qualities: Any,  # [n] written: the mean nDCG of what it saw
@@ -302,6 +322,7 @@ def learn_clients(
     """Every client's round; the first three arrays are written."""
     asked = Asked(features, grades, starts, labels, lengths, ideals, first_query, n_queries, examine, click, stop)
     search, steps = make_search(np.max(lengths), examine.shape[1], click.shape[1]), (rate, pull, batch, weight_norm)
+    room = make_ranker_room(params[0], features.shape[1], np.max(lengths), examine.shape[1])
     local, start, gradient = np.empty_like(params[0]), np.empty_like(params[0]), np.zeros_like(params[0])
     for row in range(len(ids)):
         shared = params[cells[row]]
@@ -312,33 +333,52 @@ def learn_clients(
             name_round(search, keys[cells[row]], np.uint32(round))
         name_client(search, ids[row])
         who = (groups[row], n_interactions[row])
-        qualities[row] = learn_client(local, start, gradient, shifts[row], search, asked, who, steps)
+        qualities[row] = learn_client(local, start, gradient, shifts[row], search, room, asked, who, steps)
         take_from(local, places, personal[row])
         take_back(local, places, shared)
         write_sent(updates[row], local, shared, clip_norm, order, step)
 
 
+class RankerParts(NamedTuple):
+    """What stands in `learn_clients` where a linear ranker has functions of the same names."""
+
+    name: str  # under which the compiled loop is kept
+    make_ranker_room: Callable[..., Any]
+    score_list: Callable[..., None]
+    pull_list: Callable[..., None]
+
+
 @cache
-def kernel_for(pull: Callable[..., bool] | None) -> Callable[..., Any]:
-    """`learn_clients` with another learner's `pull` in the place of `pull_pairs`; None: as it is.
+def kernel_for(pull: Callable[..., bool] | None, parts: RankerParts | None = None) -> Callable[..., Any]:
+    """`learn_clients` with another learner's `pull` in the place of `pull_pairs`, and another ranker's parts; None: as
+    it is.
 
     Why the same code with other globals: Numba cannot keep a function of functions from one process to the next, and
     the usual learner must not be compiled again in each.
     """
-    if pull is None:
+    if pull is None and parts is None:
         return learn_clients
-    flags = {"nogil": True, "error_model": "numpy"}
-    own = njit(**flags)(pull)
+    others: dict[str, Any] = {} if parts is None else parts._asdict()
+    name = others.pop("name", "learn_clients")
+    if pull is not None:
+        name, others["pull_pairs"] = f"{name}_by_{pull.__name__}", wrap_pull(pull)
+    one = njit(**FLAGS)(_with(learn_client, "learn_client", others))
+    all_of_them = _with(learn_clients, name, {**others, "learn_client": one})
+    return keep_compiled(_SIGNATURE)(all_of_them) if pull is None else njit(_SIGNATURE, **MAKING)(all_of_them)
+
+
+def wrap_pull(pull: Callable[..., bool]) -> Callable[..., bool]:
+    """A learner's own `pull` as the loop calls it."""
+    own = njit(**MAKING)(pull)
 
     def pull_own(search: Any, length: int, n_shown: int, _: bool) -> bool:
         clicked, left, pulls = search.is_clicked, search.left, search.pulls
         return own(search.scores, length, search.places, n_shown, clicked, left, pulls)
 
-    learn_client_own = njit(**flags, _nrt=False)(_with(learn_client, pull, pull_pairs=njit(**flags)(pull_own)))
-    return njit(_SIGNATURE, **flags)(_with(learn_clients, pull, learn_client=learn_client_own))
+    return njit(**MAKING)(pull_own)
 
 
-def _with(compiled: Any, pull: Callable[..., bool], **names: Any) -> FunctionType:
+def _with(compiled: Any, name: str, others: dict[str, Any]) -> FunctionType:
     """The Python function behind a compiled one, with some of its globals replaced."""
     text = compiled.py_func
-    return FunctionType(text.__code__, {**text.__globals__, **names}, f"{text.__name__}_by_{pull.__name__}")
+    return FunctionType(text.__code__, {**text.__globals__, **others}, name)

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from hushrank.engine.compiled import FLAGS, MAKING
 from hushrank.engine.lanes import LANES
 from hushrank.engine.vectors import (
-    FLAGS,
-    MAKING,
     MOST_FOUND,
     fill_masses,
     fill_times,

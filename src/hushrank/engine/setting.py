@@ -29,10 +29,7 @@ from hushrank.streams import Purpose
 from hushrank.types import Array, Attack, Dataset, User
 from hushrank.unlearning.lengths import count_kept, is_kept
 
-FUSED: dict[str, tuple[type, ...]] = {
-    UpdateExchange.name: (LinearRanker,),
-    Evolution.name: (LinearRanker, MlpRanker),
-}  # {what clients send: rankers of the fused loop}; the fast engines have no kernels for other messages
+FUSED = (UpdateExchange.name, Evolution.name)  # what clients may send in fast engines: they have kernels for no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +348,5 @@ def why_not_plain(method: Method) -> str | None:
 
 
 def is_fusable(method: Method) -> bool:
-    """Linear rankers, with evolution strategies networks too; central training only with plain steps, because its steps
-    are taken inside the kernel."""
-    is_plain = method.batch is None or method.server_step.optimiser == "sgd"
-    return isinstance(method.ranker, FUSED.get(method.exchange.name, ())) and is_plain
+    """Whether the fused loop can do it. Central training only with plain steps: they are taken inside the kernel."""
+    return method.batch is None or method.server_step.optimiser == "sgd"

@@ -24,7 +24,7 @@ class NamedLearner:
 
     @property
     def pull(self) -> Callable[..., bool] | None:
-        """The same for linear rankers, in a form that Numba compiles (`engine/kernel.py`, `pull_pairs`); None: none."""
+        """The same in a form that Numba compiles (`engine/kernel.py`, `pull_pairs`); None: there is none."""
         return getattr(self.gradient, "pull", None)
 
 

@@ -27,8 +27,8 @@ from hushrank.reproduce.named import PAPERS, REPRODUCTIONS, find_reproduction
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, choose_data
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
-from hushrank.runs.forget_methods import check_forgetting
-from hushrank.runs.forgetting import ForgetRequest, hash_forgetting
+from hushrank.runs.forget_methods import check_forgetting, hash_forgetting
+from hushrank.runs.forgetting import ForgetRequest
 from hushrank.runs.pool import Job, PoolOptions, run_jobs
 
 FORMAT = 1

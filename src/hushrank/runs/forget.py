@@ -21,11 +21,10 @@ from hushrank.engine.simulate import CellResult
 from hushrank.files import Json, read_json
 from hushrank.recipes.recipe import hash_recipe
 from hushrank.runs.directory import FORGETTING, begin_directory, locked, refuse_existing
-from hushrank.runs.forget_charge import ForgetCharge, agree_charge, refuse_bare
+from hushrank.runs.forget_charge import ForgetCharge, agree_charge
 from hushrank.runs.forget_ledger import count_training
 from hushrank.runs.forget_measures import Measured, count_work, describe_work, list_figures
 from hushrank.runs.forget_methods import (
-    METHODS,
     Forgetting,
     RunMemory,
     check_forgetting,
@@ -90,7 +89,6 @@ class Erasing(ForgettingExperiment):
 
     origin: Origin
     before: Cells  # rankers that are replaced
-    charge: ForgetCharge = ForgetCharge(None, None, ())  # noqa: RUF009 - frozen: none before it was agreed to
     retrained: Cells | None = None  # those of a training without the leavers; None: not asked for
     noticed: tuple[Notice, ...] = ()
 
@@ -108,7 +106,7 @@ class Erasing(ForgettingExperiment):
     def describe(self) -> Json:
         found = super().describe()
         about = {**found["forgetting"], "newly": list(self.newly), "from": str(self.origin.replaced)}
-        return {**found, "forgetting": about, "guarantee": self.charge.guarantee, "privacy_spent": self.charge.spent}
+        return {**found, "forgetting": about}
 
 
 def erase_clients(request: ForgetRequest, options: RunOptions, wishes: ForgetWishes) -> Run:
@@ -172,14 +170,13 @@ def recall_wishes(out: Path, wishes: ForgetWishes) -> ForgetWishes:
 def charge_erasing(experiment: Erasing, trained: Simulation, wishes: ForgetWishes) -> ForgetCharge:
     """What forgetting, and the comparison if there is one, spend of the privacy of those who stay."""
     forgetting, planned = experiment.forgetting, experiment.setting
-    if METHODS[forgetting.method].subtracts:
-        refuse_bare(forgetting.method, trained.recipe, planned.method)
-    new = [count_training(planned, forgetting)]
+    others = []
     if wishes.compares:
         other = Forgetting(forgetting.clients, "retrain")
         memory = RunMemory(stack_cells(trained.setting, experiment.trained, what=f"{experiment.origin.run}"))
-        new.append(count_training(plan_forgetting(trained.setting, other, memory), other))
-    return agree_charge(experiment.origin.run, trained.recipe, planned, new, extra=wishes.extra_epsilon)
+        others.append(count_training(plan_forgetting(trained.setting, other, memory), other))
+    run, extra = experiment.origin.run, wishes.extra_epsilon
+    return agree_charge(run, trained.recipe, planned, forgetting, others=others, extra=extra)
 
 
 def find_origin(request: ForgetRequest) -> tuple[Origin, ForgetRequest]:
@@ -269,7 +266,7 @@ def prepare_erasing(
     planned = plan_forgetting(trained.setting, forgetting, memory)
     digest = digest_file(origin.replaced / RANKERS_FILE)[:8]
     old = read_rankers(origin.run)
-    return Erasing(trained.recipe, planned, forgetting, digest, old, origin, before, noticed=tuple(notices))
+    return Erasing(trained.recipe, planned, forgetting, digest, old, None, origin, before, noticed=tuple(notices))
 
 
 def read_lengths(setting: Setting, kept: Path | None, leavers: tuple[int, ...]) -> FilledCells:

@@ -14,8 +14,8 @@ from hushrank.files import Json
 from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.directory import locked
-from hushrank.runs.forget_ledger import Counted, join_counted, read_counted, write_counted
-from hushrank.runs.forget_methods import check_drawn_anew
+from hushrank.runs.forget_ledger import Counted, count_training, join_counted, read_counted, write_counted
+from hushrank.runs.forget_methods import METHODS, Forgetting, check_drawn_anew
 
 
 class ForgetCharge(NamedTuple):
@@ -41,12 +41,22 @@ class ForgetCharge(NamedTuple):
 
 
 def agree_charge(
-    run: Path, recipe: Recipe, setting: Setting, new: Sequence[Counted], *, extra: float | None
+    run: Path,
+    recipe: Recipe,
+    setting: Setting,
+    forgetting: Forgetting,
+    *,
+    others: Sequence[Counted] = (),
+    extra: float | None = None,
 ) -> ForgetCharge:
-    """What everything published of a run costs with these new trainings. Agreed to, they are entered in its ledger.
+    """What everything published of a run costs with a training that forgets. Agreed to, it is entered in its ledger.
 
-    setting: of the training that forgets. What was entered before was agreed to, and is not checked again.
+    setting: of that training; others: that are begun with it. What was entered before was agreed to, and is not checked
+    again. No training that forgets begins without this (`ForgettingExperiment`).
     """
+    if METHODS[forgetting.method].subtracts:
+        refuse_bare(forgetting.method, recipe, setting.method)
+    new = [count_training(setting, forgetting), *others]
     if not setting.method.protection.has_noise:
         charge = charge_rounds(recipe, setting.method, new)
         check_budget(recipe, charge, extra)

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from hushrank.engine.setting import Setting
 from hushrank.files import read_json, refuse_newer, write_json
-from hushrank.runs.forget_methods import Forgetting
-from hushrank.runs.forgetting import hash_forgetting
+from hushrank.runs.forget_methods import Forgetting, hash_forgetting
 
 LEDGER = "forgettings.json"
 _FORMAT = 1

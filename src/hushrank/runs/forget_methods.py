@@ -7,9 +7,10 @@ client's searches in a round of the run, T its rounds, dt the rounds from one th
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,11 @@ class ForgetMethod(NamedTuple):
     def residues(self, forgetting: Forgetting) -> tuple[str, ...]:
         """What of the leavers this way may leave; nothing: the method is exact."""
         return tuple(name for name in self.leaves if name != "lengths" or forgetting.is_calibrated)
+
+
+def hash_forgetting(forgetting: Forgetting) -> str:
+    """Eight hex digits that differ when anything about it does."""
+    return hashlib.sha256(json.dumps(asdict(forgetting), sort_keys=True).encode()).hexdigest()[:8]
 
 
 def plan_forgetting(setting: Setting, forgetting: Forgetting, memory: RunMemory) -> Setting:

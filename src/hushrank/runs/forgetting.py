@@ -22,14 +22,15 @@ from hushrank.engine.inputs import table_of
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult, Options
 from hushrank.files import Json, JsonObject, read_json, write_json
-from hushrank.recipes.guarantee import explain_guarantee
 from hushrank.recipes.recipe import Recipe, as_json
 from hushrank.runs.directory import FORGETTING, FORMAT, begin_directory, locked, read_recipe_file, refuse_existing
+from hushrank.runs.forget_charge import ForgetCharge, agree_charge
 from hushrank.runs.forget_methods import (
     METHODS,
     Forgetting,
     RunMemory,
     find_residues,
+    hash_forgetting,
     plan_forgetting,
     subtract_sums,
 )
@@ -54,12 +55,15 @@ class ForgettingExperiment(Simulation):
     forgetting: Forgetting
     memory: str  # digest of what the run has left
     trained: Cells  # the run's rankers
+    charge: ForgetCharge | None  # what it spends; None: not agreed to yet, and nothing is trained
 
     @property
     def identity(self) -> str:
         return f"{super().identity}-{self.memory}-{hash_forgetting(self.forgetting)}"
 
     def carry_out(self, options: Options) -> tuple[list[CellResult], str]:
+        if self.charge is None:
+            raise ValueError("nobody has agreed to what this training spends of the privacy of those who stay.")
         results, device = super().carry_out(options)
         if METHODS[self.forgetting.method].subtracts:
             check_same({(r.user, r.fold, r.repeat): r.params for r in results}, self.trained)
@@ -67,12 +71,13 @@ class ForgettingExperiment(Simulation):
         return results, device
 
     def describe(self) -> Json:
+        assert self.charge is not None
         found = super().describe()
-        both = replace(self.recipe, rounds=self.recipe.rounds + self.setting.rounds)  # what was and is published
         return {
             **found,
             "recipe": describe_recipe(self.recipe, self.setting, self.forgetting),
-            "guarantee": explain_guarantee(both, self.setting.method),
+            "guarantee": self.charge.guarantee,
+            "privacy_spent": self.charge.spent,
             "forgetting": write_forgetting(self.forgetting),
             "is_exact": not find_residues(self.setting, self.forgetting),
         }
@@ -100,12 +105,15 @@ def read_request(values: JsonObject) -> ForgetRequest:
 
 
 def forget_clients(request: ForgetRequest, options: RunOptions) -> Run:
-    """Train so that the clients are forgotten, in the directory `options.out`."""
+    """Train so that the clients are forgotten, in the directory `options.out`. The run's ledger is charged first, and
+    what exceeds the epsilon that the run promised is refused."""
     assert options.out is not None
     if not options.resume:
         refuse_existing(options.out)
     experiment = prepare_forgetting(request, options.tell)
     placed = experiment.check(engine_options(options))
+    charge = agree_charge(request.run, experiment.recipe, experiment.setting, request.forgetting)
+    experiment = replace(experiment, charge=charge)
     begin_directory(options.out)
     with locked(options.out):
         note_request(options.out, request, request.run)
@@ -117,7 +125,7 @@ def prepare_forgetting(request: ForgetRequest, tell: Callable[[str], None]) -> F
     trained = read_trained(run, tell)
     planned = plan_forgetting(trained.setting, forgetting, read_memory(run, trained.setting))
     digest = digest_file(run / RANKERS_FILE)[:8]
-    return ForgettingExperiment(trained.recipe, planned, forgetting, digest, read_rankers(run))
+    return ForgettingExperiment(trained.recipe, planned, forgetting, digest, read_rankers(run), None)
 
 
 def read_trained(run: Path, tell: Callable[[str], None]) -> Simulation:
@@ -196,11 +204,6 @@ def identify_run(run: Path) -> Json:
     result = read_result(run)
     recipe = hashlib.sha256(json.dumps(result["recipe"], sort_keys=True).encode()).hexdigest()
     return {"recipe": recipe, "data": result["data"]["fingerprint"], "rankers": digest_file(run / RANKERS_FILE)}
-
-
-def hash_forgetting(forgetting: Forgetting) -> str:
-    """Eight hex digits that differ when anything about it does."""
-    return hashlib.sha256(json.dumps(asdict(forgetting), sort_keys=True).encode()).hexdigest()[:8]
 
 
 def subtract_from(setting: Setting, result: CellResult, clients: tuple[int, ...]) -> CellResult:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from in_process import Live, agree, play
 from live_processes import create_federation, run
@@ -19,11 +20,16 @@ from hushrank.live.server.clients import KnownClient
 from hushrank.live.server.config import make_config
 from hushrank.live.server.creation import create_federation as create
 from hushrank.live.server.erasures import forget_client, read_erasure
+from hushrank.live.server.forgetting import ForgetTerms, LiveForgetting
 from hushrank.live.server.rounds import RoundState
 from hushrank.live.server.status import read_clients, read_status
 from hushrank.live.wire.news import ForgetNews, ForgettingState, Forgotten
 from hushrank.live.wire.refusals import Reason, RefusedError
 from hushrank.rankers.named import unpack_ranker
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.recipes.resolve import resolve
+from hushrank.runs.forget_methods import Forgetting, RunMemory, plan_forgetting
+from hushrank.runs.kept import no_lengths
 
 KEEPING = agree(keep_every=2)  # rounds 1, 3, ... are replayed, with 2 of 4 searches
 
@@ -350,3 +356,79 @@ def test_commands_say_how_far_it_is(tmp_path: Path) -> None:
     assert said.startswith("client 2 (") and said.endswith("has left; forgetting it: waiting\n")
     assert json.loads(run("server", "forget", "2", tmp_path / "f", "--json"))["state"] == "waiting"
     assert "forgetting  1 clients wait" in run("server", "status", tmp_path / "f")
+
+
+def test_a_finished_federation_says_whom_it_needs_again(tmp_path: Path) -> None:
+    async def learn(live: Live) -> None:
+        await teach(live, await live.enrol(3), 1)
+
+    async def come_back(live: Live) -> None:
+        (one,) = (each for each in live.c._clients.values() if each.id == 1)
+        assert read_status(live.directory)["call_back"]["clients"] == [1, 2]
+        live.c.rounds.see(one.id, live.now)
+        await live.move(0)
+        await live.answer(one, 0, 0, 1)
+        status = read_status(live.directory)
+        assert status["call_back"]["clients"] == status["forgetting"]["awaited"] == [2]
+        await live.move(100)  # the limit for who sleeps
+        assert live.params() == [0.0, 0.0, 1.0]
+        status = read_status(live.directory)
+        assert (status["state"], status["call_back"], status["forgetting"]["awaited"]) == ("finished", None, [])
+
+    create(tmp_path / "f", agree(keep_every=2, rounds=1), make_config({"forget_patience_s": 100.0}), n_tokens=3)
+    play(tmp_path / "f", learn, min_clients=3)
+    done = json.loads(run("server", "forget", "3", tmp_path / "f", "--json"))
+    assert done["call_back"] == {"clients": [1, 2], "at_least": 1, "patience_s": 100.0}
+    said = run("server", "status", tmp_path / "f")
+    assert "round       1, idle" in said and "start each again on its device with hushrank client" in said
+    assert "waits for   clients 1, 2." in said and "the server waits 100 s" in said
+    play(tmp_path / "f", come_back, min_clients=3, forget_patience_s=100.0)
+
+
+def test_nobody_hears_of_the_end_while_somebody_is_to_be_forgotten(tmp_path: Path) -> None:
+    """Clients that are started again may call before the server has looked for the operator's command."""
+
+    async def story(live: Live) -> None:
+        one, two = await live.enrol(2)
+        await teach(live, [one, two], 1)
+        assert live.c.rounds.state is RoundState.finished
+        await asyncio.to_thread(forget_client, live.directory, "2")
+        news = await live.c.wait_for_round(one, after=1, wait_s=10)
+        assert news is not None and news.forget == ForgetNews(1, 1, 1, 2)
+        assert ("forget", {"clients": 1, "ended": 1}) in live.said
+
+    play(tmp_path / "f", story, agreement=agree(keep_every=2, rounds=1), min_clients=2)
+
+
+def test_a_fading_rate_falls_in_the_steps_as_in_the_rounds_and_then_goes_on(tmp_path: Path) -> None:
+    """Six rounds are agreed, so three are replayed: rates 1, 2/3, 1/3. After three rounds the next has 1 - 3/6."""
+
+    async def story(live: Live) -> None:
+        one, two, three = await live.enrol(3)
+        await teach(live, [one, two, three], 2)
+        await live.c.forget(three)
+        await teach(live, [one, two], 1)
+        for taught in ((1, 0, 0), (0, 1, 0)):
+            for client in (one, two):
+                await live.answer(client, *taught)
+            await live.settle()
+        assert live.params() == pytest.approx([1, 2 / 3, 0])
+        (four,) = await live.enrol(1)
+        for client in (one, two, four):
+            await live.answer(client, 0, 0, 1)
+        await live.settle()
+        assert live.params() == pytest.approx([1, 2 / 3, 1 / 2])
+
+    play(tmp_path / "f", story, agreement=agree(keep_every=2, server_fade=True, rounds=6), min_clients=3)
+
+
+@pytest.mark.parametrize(("rounds", "every"), [(7, 2), (10, 10), (12, 1), (40, 9)])
+@pytest.mark.parametrize("method", ["eraser", "fresh"])
+def test_the_servers_step_in_a_forgetting_is_the_simulators(method: str, rounds: int, every: int) -> None:
+    keys = {"server_fade": True, "rounds": rounds, "server_rate": 3.0, "keep_every": every}
+    setting = resolve(change_recipe(NAMED["fpdgd"], {"data": "tiny", "folds": [1], "n_clients": 3, **keys}))
+    memory = RunMemory(np.zeros((1, 1, 1, setting.method.n_params)), no_lengths(setting))
+    lab = plan_forgetting(setting, Forgetting((0,), method), memory)
+    agreement, replayed = agree(**keys), tuple(range(1, rounds + 1, every))
+    live = LiveForgetting(1, ForgetTerms(method, every, 1), replayed, 0, np.zeros(3), {})
+    assert live.server_step(agreement) == lab.method.server_step

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.aggregation.server_step import ServerStep
 from hushrank.aggregation.tolerance import BadResultError, NotDefinedError
 from hushrank.files import Json
 from hushrank.live.server import store
@@ -89,11 +90,14 @@ def write_end(connection: sa.Connection, agreement: Agreement, end: RoundEnd) ->
     return RoundResult(outcome, params, state, lengths, made.is_held, read_evidence(connection), made.failure)
 
 
-def make_ranker(connection: sa.Connection, agreement: Agreement, end: RoundEnd) -> MadeRanker:
+def make_ranker(
+    connection: sa.Connection, agreement: Agreement, end: RoundEnd, step: ServerStep | None = None
+) -> MadeRanker:
+    """step: the server's; None: as agreed."""
     bodies = store.read_bodies(connection, end.number)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            made = next_ranker(agreement, end.params, end.state, bodies, round=end.number)
+            made = next_ranker(agreement, end.params, end.state, bodies, round=end.number, step=step)
     except (NotDefinedError, BadResultError) as error:  # Why: a rule may need more answers than came, and a round must
         return MadeRanker(failure=str(error))  # never stall; what these two say holds no update
     except Exception as error:  # Why any: a rule may be anybody's; what it says is not told, it might hold an update

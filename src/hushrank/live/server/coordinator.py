@@ -175,7 +175,8 @@ class Coordinator:
         for client in (each for each in self._clients.values() if each.id in waiting):
             self._note_left(client)
         if waiting and not self.rounds.is_paused:
-            self._tell("forget", clients=len(waiting))
+            is_over = self.rounds.state is RoundState.finished
+            self._tell("forget", clients=len(waiting), **({"ended": len(self.rounds.members)} if is_over else {}))
             self.rounds.pause()
             self._check_soon()
 
@@ -188,6 +189,8 @@ class Coordinator:
     async def wait_for_round(self, client: KnownClient, *, after: int, wait_s: float) -> RoundNews | None:
         """News of a round after the named one, as soon as there is one; None: there is none yet."""
         until = self._clock() + wait_s
+        if self.rounds.state is RoundState.finished:  # Why: a client that hears of the end is not there to forget
+            self._note_wishes(await self.write(forgetting.read_waiting))
         while (news := self._news(client, after)) is None:
             self._refuse_if_stopping()
             self.past.refuse_if_behind()

@@ -26,6 +26,8 @@ from hushrank.live.wire.news import Forgotten
 from hushrank.unlearning.record import sign_record
 from hushrank.unlearning.signing_key import FILE, open_key
 
+_MOST_SHOWN = 20  # clients
+
 
 def make_signature(directory: Path) -> Callable[[Json], Json]:
     """Signs erasure records with the federation's own key, which is made with the first of them; a damaged one is
@@ -66,8 +68,44 @@ def read_erasure(directory: Path, pseudonym: str) -> Forgotten | None:
     return found
 
 
+def read_awaited(connection: sa.Connection) -> list[int]:
+    """Clients whose answers the present step of a forgetting lacks; before the first one, all who stay."""
+    rounds, running = store.restore_rounds(connection), read_running(connection)
+    if running is None and (rounds.is_open or not read_waiting(connection)):
+        return []
+    there = {member.id for member in store.read_members(connection) if not member.has_left}
+    return sorted((there & rounds.asked) - rounds.answered if rounds.is_open else there)
+
+
+def call_back(directory: Path) -> Json | None:
+    """As JSON: whom a finished federation needs again to forget somebody; None: it is not finished, or needs nobody.
+
+    Why: its clients have ended, and nothing but a person starts them.
+    """
+    config, engine = read_config(directory), store.open_store(directory / store.FILE, read_only=True)
+    with engine.begin() as connection:
+        agreement, rounds = store.read_agreement(connection), store.restore_rounds(connection)
+        awaited = read_awaited(connection)
+    engine.dispose()
+    if not awaited or agreement.rounds is None or rounds.n_closed < agreement.rounds:
+        return None
+    needed = max(rules_of(agreement, config).quorum, 1)
+    return {"clients": awaited, "at_least": needed, "patience_s": config.forget_patience_s}
+
+
+def describe_awaited(found: Json) -> str:
+    """For people, of what `call_back` gives: who, how, and for how long."""
+    ids, n = found["clients"], len(found["clients"])
+    shown = ", ".join(map(str, ids[:_MOST_SHOWN])) + (f" and {n - _MOST_SHOWN} more" if n > _MOST_SHOWN else "")
+    return (
+        f"clients {shown}. They ended when the federation was finished: start each again on its device with hushrank "
+        f"client; it ends by itself. {found['at_least']} must come; for the others the server waits "
+        f"{found['patience_s']:g} s (forget_patience_s) from the beginning of the forgetting on"
+    )
+
+
 def read_forgetting(connection: sa.Connection) -> Json | None:
-    """As JSON: how far it is, and how many wait; None: nobody was ever to be forgotten."""
+    """As JSON: how far it is, how many wait and whose answers it lacks; None: nobody was ever to be forgotten."""
     running, waiting = read_running(connection), read_waiting(connection)
     ended = connection.execute(sa.select(FORGETTINGS.c.state, FORGETTINGS.c.failure).order_by(FORGETTINGS.c.number))
     states = [(state, failure) for state, failure in ended]
@@ -79,6 +117,7 @@ def read_forgetting(connection: sa.Connection) -> Json | None:
         "method": None if running is None else running.terms.method,
         "left_s": None if running is None else estimate_left_s(connection, running.number),
         "waiting": len(waiting),
+        "awaited": read_awaited(connection),
         "done": sum(state == "done" for state, _ in states),
         "failure": states[-1][1] if states else None,
     }
@@ -91,6 +130,7 @@ def describe_forgetting(found: Json) -> str:
         left = "" if found["left_s"] is None else f", about {found['left_s']:.0f} s left"
         parts.append(f"{found['method']}, {found['step']} of {found['steps']} steps{left}; the old ranker is served")
     parts += [f"{found['waiting']} clients wait"] if found["waiting"] else []
+    parts += [f"no answer yet from {len(found['awaited'])} clients"] if found["awaited"] else []
     parts += [f"{found['done']} done"] if found["done"] else []
     parts += [f"the last one failed: {found['failure']}"] if found["failure"] else []
     return "; ".join(parts)

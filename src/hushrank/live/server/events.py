@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from hushrank.files import Json
-from hushrank.live.server.erasures import describe_forgetting
+from hushrank.live.server.erasures import describe_awaited, describe_forgetting
 from hushrank.live.server.evidence import Trust
 from hushrank.live.server.lengths import RoundLengths
 
@@ -72,6 +72,8 @@ def describe_status(status: Json) -> str:
         lines.append(f"newest      {RoundLengths(**status['lengths']).describe()}")
     if status.get("forgetting") is not None:
         lines.append(f"forgetting  {describe_forgetting(status['forgetting'])}")
+    if status.get("call_back") is not None:
+        lines.append(f"waits for   {describe_awaited(status['call_back'])}")
     lines += describe_evidence(status)
     if status["missing"] is not None:
         lines.append(f"missing     rounds up to {status['missing']}, which clients have seen: hushrank server recover")
@@ -127,7 +129,10 @@ _LINES: dict[str, Callable[[Json], str]] = {
         f"round {facts['round']} was held back: its step of {facts['step']:.3g} is far longer than usual. Its clients "
         "may answer again; hold_back = false in server.toml lets such steps pass"
     ),
-    "forget": lambda facts: f"clients to be forgotten: {facts['clients']}; no round learns until that is done",
+    "forget": lambda facts: (
+        f"clients to be forgotten: {facts['clients']}; no round learns until that is done"
+        + (f"; {facts['ended']} clients have ended and must be started again: see status" if "ended" in facts else "")
+    ),
     "forgotten": lambda facts: (
         f"clients that are forgotten: {facts['clients']}; the new ranker is in use"
         if facts["failure"] is None

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.aggregation.server_step import ServerStep
 from hushrank.files import Json
 from hushrank.live.server import store
 from hushrank.live.server.arrays import pack_arrays, unpack_arrays
@@ -25,9 +26,9 @@ from hushrank.live.wire.agreement import FRESH, Agreement
 from hushrank.live.wire.credentials import name_client
 from hushrank.live.wire.news import ForgetNews, ForgettingState, Forgotten, Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
-from hushrank.live.wire.terms import forget_method_of
+from hushrank.live.wire.terms import forget_method_of, server_step_of
 from hushrank.types import Array, NamedArrays
-from hushrank.unlearning.lengths import is_kept
+from hushrank.unlearning.lengths import count_kept, is_kept
 
 _SEARCHES = Fraction(3, 5)  # of a round's; Why: three of five as in [thesis, Figure 6.3]
 
@@ -62,11 +63,13 @@ class LiveForgetting:
         """Of the present step."""
         return ForgetNews(self.step + 1, len(self.rounds), self.rounds[self.step], self.terms.searches)
 
-    def agree(self, agreement: Agreement) -> Agreement:
-        """By which a candidate is made. Fresh: longer steps make up for the rounds that are left out."""
-        if self.terms.method != FRESH:
-            return agreement
-        return replace(agreement, server_rate=agreement.server_rate * self.terms.every)
+    def server_step(self, agreement: Agreement) -> ServerStep:
+        """By which a candidate is made. Fresh: longer steps make up for the rounds that are left out. A rate that fades
+        in all rounds fades in as many of them as are replayed."""
+        step, every = server_step_of(agreement), self.terms.every
+        if step.fade is not None:  # Why the longer one: where rounds were abandoned, more are replayed than agreed
+            step = replace(step, fade=max(count_kept(step.fade, every), len(self.rounds)))
+        return replace(step, rate=step.rate * every) if self.terms.method == FRESH else step
 
 
 def forget_terms_of(agreement: Agreement, config: ServerConfig) -> ForgetTerms | None:

@@ -28,7 +28,8 @@ def describe_rounds(rounds: Rounds, *, seconds: float, n_refused: int) -> str:
     if rounds.state is RoundState.finished:
         return f"finished after {rounds.n_closed} rounds"
     if not rounds.is_open:
-        return f"{rounds.state}: {len(rounds.members)} clients, a round needs {rounds.rules.fewest} that are awake"
+        needed = max(rounds.rules.quorum, 1) if rounds.is_paused else rounds.rules.fewest
+        return f"{rounds.state}: {len(rounds.members)} clients, a round needs {needed} that are awake"
     kind = " (forgets)" if rounds.is_replay else ""
     answers = f"{len(rounds.answered)}/{len(rounds.asked)} answers"
     return f"round {rounds.number}{kind}: {answers}, {seconds:.0f} s, {n_refused} refused"

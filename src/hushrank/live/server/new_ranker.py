@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hushrank.aggregation.server_step import ServerStep
 from hushrank.aggregation.tolerance import NotDefinedError
 from hushrank.federation.gathering import combine_gathered, gather
 from hushrank.federation.state import NOISE, OPTIMISER, RULE, part_of, replace_owner, with_owner
@@ -56,17 +57,27 @@ def first_ranker(agreement: Agreement) -> tuple[Array, NamedArrays]:
 
 
 def next_ranker(
-    agreement: Agreement, params: Array, state: NamedArrays, bodies: Sequence[Body], *, round: int
+    agreement: Agreement,
+    params: Array,
+    state: NamedArrays,
+    bodies: Sequence[Body],
+    *,
+    round: int,
+    step: ServerStep | None = None,
 ) -> NewRanker:
-    """The new parameters and the server's new memory from one round's messages, in the order of their clients."""
+    """The new parameters and the server's new memory from one round's messages, in the order of their clients.
+
+    step: the server's; None: as agreed.
+    """
     together = apply_rule(agreement, params, state, bodies, round=round)
     if together is None:
         combined, remembered = combine_bodies(agreement, bodies, round=round, past=part_of(state, NOISE))
     else:
         combined, remembered = together.update, {}
         state = replace_owner(state, RULE, together.memory)
-    step, params = server_step_of(agreement)(part_of(state, OPTIMISER), params, combined.astype(params.dtype))
-    return NewRanker(params, {**state, **with_owner(OPTIMISER, step), **with_owner(NOISE, remembered)}, together)
+    step = server_step_of(agreement) if step is None else step
+    after, params = step(part_of(state, OPTIMISER), params, combined.astype(params.dtype))
+    return NewRanker(params, {**state, **with_owner(OPTIMISER, after), **with_owner(NOISE, remembered)}, together)
 
 
 def apply_rule(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 import sqlalchemy as sa
 
+from hushrank.federation.state import OPTIMISER
 from hushrank.files import Json
 from hushrank.live.server import store
 from hushrank.live.server.closing import MadeRanker, RoundEnd, RoundResult, make_ranker
@@ -21,10 +22,11 @@ from hushrank.live.server.forgetting import LiveForgetting, end_forgetting, end_
 from hushrank.live.server.schema import FORGETTINGS, RANKERS, SEEN, TRUST, UPDATES
 from hushrank.live.wire.agreement import ERASER, Agreement
 from hushrank.live.wire.news import Outcome
-from hushrank.types import Array
+from hushrank.types import Array, NamedArrays
 from hushrank.unlearning.record import Erasure, build_record, digest_rankers
 
 Sign = Callable[[Json], Json]  # a record, with key and signature
+_STEPS = f"{OPTIMISER}/n_steps"
 _FAILURE = "none of its steps had enough answers; the old ranker stays, and the wish may be repeated."
 
 
@@ -32,8 +34,8 @@ def write_replay_end(
     connection: sa.Connection, agreement: Agreement, end: RoundEnd, running: LiveForgetting, sign: Sign
 ) -> RoundResult:
     """All of it, for one transaction; end: with the candidate's parameters and memory."""
-    agreed = running.agree(agreement)
-    made = make_ranker(connection, agreed, end) if end.outcome is Outcome.closed else MadeRanker()
+    is_closed, step = end.outcome is Outcome.closed, running.server_step(agreement)
+    made = make_ranker(connection, agreement, end, step) if is_closed else MadeRanker()
     candidate = None if made.ranker is None else (made.ranker.params, made.ranker.state)
     n, n_filled = count_answers(connection, end.number)
     after = end_step(connection, running, candidate, n=n, n_filled=n_filled)
@@ -74,12 +76,19 @@ def finish_forgetting(
     if row["n_answers"] == 0 or not np.isfinite(after.params).all():
         end_forgetting(connection, after.number, failure=_FAILURE, now=time.time())
         return None, _FAILURE
-    leavers, (old, _) = read_leavers(connection, after.number), store.read_ranker(connection)
+    leavers, (old, memory) = read_leavers(connection, after.number), store.read_ranker(connection)
     record = sign(build_record(state_erasure(after, tuple(leavers.values()), old, row), when=datetime.now(UTC)))
-    store.publish_ranker(connection, number, after.params, after.state)
+    is_fading = store.read_agreement(connection).server_fade
+    state = resume_fading(after.state, memory) if is_fading else after.state
+    store.publish_ranker(connection, number, after.params, state)
     wipe_traces(connection, list(leavers), number=number)
     end_forgetting(connection, after.number, record=record, now=time.time())
     return record, None
+
+
+def resume_fading(state: NamedArrays, before: NamedArrays) -> NamedArrays:
+    """The server's memory with which learning goes on: the rate has fallen as far as it had before the forgetting."""
+    return {**state, _STEPS: before[_STEPS]}
 
 
 def state_erasure(after: LiveForgetting, clients: tuple[str, ...], old: Array, row: sa.RowMapping) -> Erasure:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hushrank.files import Json
 from hushrank.live.server import store
-from hushrank.live.server.erasures import read_forgetting
+from hushrank.live.server.erasures import call_back, read_forgetting
 from hushrank.live.server.evidence import read_evidence, read_trust
 from hushrank.live.server.lengths import read_lengths
 from hushrank.live.server.past import read_past
@@ -33,7 +33,9 @@ def read_status(directory: Path) -> Json:
     separation = agreement.separation or 1
     n_closed = rounds.count_closed(with_replays=MODES[agreement.privacy].is_accounted)
     n_done = n_closed if separation == 1 else rounds.number  # Why: where clients rest, left-out numbers count
-    is_finished = agreement.rounds is not None and n_done >= agreement.rounds and not rounds.is_open
+    is_forgetting = forgetting is not None and (forgetting["step"] is not None or forgetting["waiting"] > 0)
+    is_enough = agreement.rounds is not None and n_done >= agreement.rounds
+    is_finished = is_enough and not rounds.is_open and not is_forgetting
     return {
         "name": agreement.name,
         "digest": agreement.digest,
@@ -53,6 +55,7 @@ def read_status(directory: Path) -> Json:
         "lengths": lengths,
         **evidence.as_json(),
         "forgetting": forgetting,
+        "call_back": call_back(directory) if is_forgetting else None,
         **describe_spending(agreement, spends[: count_answers(rounds.number, separation)]),
     }
 
