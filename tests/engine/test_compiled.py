@@ -17,7 +17,7 @@ from hushrank.engine.compiled import SOURCES, own_sum, sum_files
 from hushrank.engine.kernel import kernel_for
 from hushrank.engine.network_kernel import network_parts
 
-KERNELS = {"learn_clients", "evolve_clients", "evolve_as_published"}
+KERNELS = {"learn_clients", "evolve_clients", "evolve_as_published", "pick_best"}
 
 
 def imported_files(file: Path) -> set[Path]:

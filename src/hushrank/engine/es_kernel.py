@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from hushrank.engine.compiled import FLAGS, SUMS, keep_compiled
-from hushrank.engine.kernel import CLIENTS, QUERIES, array_type, f4, f8, i8, score_documents
+from hushrank.engine.compiled import FLAGS, SUMS, array_type, f4, f8, i8, keep_compiled
+from hushrank.engine.kernel import CLIENTS, QUERIES, score_documents
 from hushrank.engine.search import (
     Asked,
     click_list,
@@ -24,6 +24,7 @@ from hushrank.engine.search import (
     name_client,
     name_round,
     name_search,
+    rank_places,
 )
 from hushrank.engine.vectors import threefry
 from hushrank.streams import Purpose
@@ -84,22 +85,6 @@ def turn_weights(local: Any, n_features: int, turned: Any) -> None:
     for h in range(turned.shape[0]):
         for f in range(n_features):
             turned[h, f] = local[f * turned.shape[0] + h]
-
-
-@njit(**FLAGS)
-def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
-    """places[:n_shown], best first, equal scores in the order of the file; twin of a stable sort."""
-    n_shown = 0
-    for d in range(length):
-        if n_shown == k and not scores[d] > scores[places[k - 1]]:
-            continue
-        at = n_shown if n_shown < k else k - 1
-        while at > 0 and scores[d] > scores[places[at - 1]]:
-            places[at] = places[at - 1]
-            at -= 1
-        places[at] = d
-        n_shown = min(n_shown + 1, k)
-    return n_shown
 
 
 @njit(**FLAGS)

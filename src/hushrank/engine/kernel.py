@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 
-from hushrank.engine.compiled import FLAGS, MAKING, SUMS, keep_compiled
+from hushrank.engine.compiled import FLAGS, MAKING, SUMS, array_type, f4, f8, i8, keep_compiled
 from hushrank.engine.lanes import LANES
 from hushrank.engine.search import (
     Asked,
@@ -266,12 +266,6 @@ def learn_client(
     return quality / n_interactions
 
 
-def array_type(kind: Any, n_axes: int) -> Any:
-    """Why read-only: cached data sets are, and one signature for all callers is compiled once."""
-    return types.Array(kind, n_axes, "C", readonly=True)
-
-
-f4, f8, i8 = types.float32, types.float64, types.int64
 # Of every kernel: the shared parameters; the queries and their groups; the clients.
 QUERIES = (
     *(array_type(f4, 2), array_type(types.uint8, 1), array_type(i8, 1), array_type(i8, 1), array_type(i8, 1)),

@@ -149,13 +149,20 @@ def show_list(search: Any, length: int, k: int, lane: int) -> Any:
 @njit(**FLAGS)
 def sample_places(scores: Any, draws: Any, length: int, k: int, places: Any) -> int:
     """places[:n_shown], best first; twin of `policy.sample_ranking`. Turns `draws` into scores plus Gumbel draws."""
-    n_shown = 0
     for d in range(length):
         draws[d] = scores[d] - np.log(-np.log(draws[d]))
-        if n_shown == k and not draws[d] > draws[places[k - 1]]:
+    return rank_places(draws, length, k, places)
+
+
+@njit(**FLAGS)
+def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
+    """places[:n_shown], best first, equal scores in the order of the file; twin of a stable sort."""
+    n_shown = 0
+    for d in range(length):
+        if n_shown == k and not scores[d] > scores[places[k - 1]]:
             continue
         at = n_shown if n_shown < k else k - 1
-        while at > 0 and draws[d] > draws[places[at - 1]]:
+        while at > 0 and scores[d] > scores[places[at - 1]]:
             places[at] = places[at - 1]
             at -= 1
         places[at] = d
