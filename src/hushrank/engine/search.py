@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     stop: Any  # [n_groups, n_grades]
 
 
-class Search(NamedTuple):
+class SearchRoom(NamedTuple):
     """Room for one search, and the keys of four."""
 
     of_round: Any  # [2, LANES] keys, by purpose
@@ -72,7 +72,7 @@ class Search(NamedTuple):
 @njit(**MAKING)
 def make_search(longest: int, k: int, n_grades: int) -> Any:
     keys, n, most, wide = np.empty((4, 2, LANES), np.uint32), max(longest, k), max(k, MOST_FOUND), max(k, LANES)
-    return Search(
+    return SearchRoom(
         *(keys[0], keys[1], keys[2], keys[3]),
         *(make_room(n), make_room(n), make_room(n), make_room(n)),
         *(np.empty(MOST_FOUND, np.int64), np.empty(MOST_FOUND, np.float32)),
