@@ -140,7 +140,7 @@ def compare_runs(data: str, against: Path, *, turns: int = 3) -> dict[str, Any]:
                 seconds.append(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime)
     least = {source: min(seconds[1:]) for source, seconds in spent.items()}  # Why not the first: it may compile
     return {
-        "name": f"hushrank run fpdgd --data {data}",
+        "name": f"hushrank run fpdgd --data {Path(data).name}",
         "cpu_seconds_before": round(least[against], 2),
         "cpu_seconds": round(least[OWN], 2),
         "ratio": round(least[against] / least[OWN], 2),
