@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from hushrank.privacy.placement import Scheme
 from hushrank.recipes.personal_setting import (
     exposure_of_clients,
     find_population,
+    name_users,
     resolve_personal,
     server_step_of,
     with_users,
@@ -81,6 +84,20 @@ def test_users_come_from_the_data() -> None:
     assert with_users(FEDPS, population).n_clients == 12
     with pytest.raises(ValueError, match="n_clients is 50, but personal-like has 12 users"):
         with_users(change_recipe(FEDPS, {"n_clients": 50}), population)
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        ("personal-like", "personal-like:n_users=20"),
+        ("aol-like:seed=3", "aol-like:seed=3,n_users=20"),
+        ("personal-like:n_users=12", "personal-like:n_users=12"),
+        ("logs/aol", "logs/aol"),
+    ],
+)
+def test_n_clients_is_the_number_of_generated_users_unless_the_data_say_another(data: str, named: str) -> None:
+    assert name_users(replace(FEDPS, data=data, n_clients=20)).data == named
+    assert name_users(replace(FEDPS, data=data)).data == data
 
 
 def test_a_client_is_seen_once_in_a_round_and_every_round_counts_in_full() -> None:

@@ -40,6 +40,7 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     """The recipe with as many clients as there are users, and the setting."""
     check_recipe(recipe)
     settings = settings_of(recipe)
+    recipe = name_users(recipe)
     population = find_population(recipe.data)
     recipe = with_users(recipe, population)
     check_recipe(recipe)
@@ -81,6 +82,15 @@ def find_population(name: str) -> SearchPopulation:
     if not is_population(name) and Path(name).is_dir():
         return SpooledPopulation(Path(name))
     return population_named(name)
+
+
+def name_users(recipe: Recipe) -> Recipe:
+    """With n_clients as the number of generated users, where somebody chose it and the data do not say another."""
+    is_chosen = recipe.n_clients != NAMED[recipe.recipe].n_clients
+    if not (is_chosen and is_population(recipe.data)) or "n_users=" in recipe.data:
+        return recipe
+    joint = "," if ":" in recipe.data else ":"
+    return replace(recipe, data=f"{recipe.data}{joint}n_users={recipe.n_clients}")
 
 
 def with_users(recipe: Recipe, population: SearchPopulation) -> Recipe:
