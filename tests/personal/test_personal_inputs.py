@@ -1,18 +1,15 @@
-"""What a model sees of a log: widths, history counts, personal rows, and what is refused."""
+"""What a model sees of a log: widths, history counts, personal rows, and what does not fit."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from personal_inputs import N_OWN, N_WORDS, draw_inputs
+from personal_inputs import draw_inputs
 
 from hushrank.personal.inputs import (
     N_LONG,
     InputWidths,
     PersonalInputs,
-    check_inputs,
     find_own_rows,
     find_own_words,
     gather_inputs,
@@ -49,7 +46,6 @@ def test_a_search_sees_what_came_before_it_and_nothing_else() -> None:
 def test_history_that_no_model_reads_is_left_out() -> None:
     inputs = gather(log_of(*range(N_LONG + 9)), N_LONG + 5, N_LONG + 7)
     assert inputs.n_long.tolist() == [N_LONG, N_LONG + 2] and len(inputs.history.sessions) == N_LONG + 3
-    check_inputs(inputs, n_words=8, n_own=2)
 
 
 def test_the_personal_words_are_those_of_the_earliest_queries() -> None:
@@ -69,26 +65,3 @@ def test_users_of_equal_widths_are_stacked_and_taken_apart_again() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         pad_inputs(draw_inputs(1), InputWidths(queries=3))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"query_words": np.full((4, 3), N_WORDS, np.int32)}, "outside the vocabulary"),
-        ({"query_rows": np.full((4, 3), N_OWN, np.int32)}, "outside the user's table"),
-        ({"n_before": np.full(4, 10, np.int32)}, "n_long <= n_before"),
-        ({"features": np.full((4, 5, 3), np.nan, np.float32)}, "finite"),
-        ({"is_document": np.zeros((4, 5), bool)}, "on padding"),
-    ],
-)
-def test_what_no_model_can_read_is_refused(change: dict[str, Any], message: str) -> None:
-    check_inputs(draw_inputs(1), n_words=N_WORDS, n_own=N_OWN)
-    with pytest.raises(ValueError, match=message):
-        check_inputs(draw_inputs(1)._replace(**change), n_words=N_WORDS, n_own=N_OWN)
-
-
-def test_a_history_out_of_order_is_refused() -> None:
-    inputs = draw_inputs(1)
-    mixed = inputs.history._replace(sessions=inputs.history.sessions[::-1].copy())
-    with pytest.raises(ValueError, match="out of time order"):
-        check_inputs(inputs._replace(history=mixed), n_words=N_WORDS, n_own=N_OWN)

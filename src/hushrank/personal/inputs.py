@@ -159,25 +159,6 @@ def stack_inputs(users: Sequence[PersonalInputs]) -> PersonalInputs:
     return PersonalInputs._make((*rest, history))
 
 
-def check_inputs(inputs: PersonalInputs, *, n_words: int, n_own: int) -> None:
-    """Refuse what no model can read, without repeating any of it."""
-    every = (inputs.query_words, inputs.document_words, inputs.history.query_words, inputs.history.clicked_words)
-    if any(words.size and (words.min() < 0 or words.max() >= n_words) for words in every):
-        raise ValueError(f"a word number is outside the vocabulary: it must be from 0 to {n_words - 1}.")
-    if inputs.query_rows.size and (inputs.query_rows.min() < NO_ROW or inputs.query_rows.max() >= n_own):
-        raise ValueError(f"a personal row is outside the user's table: it must be from -1 to {n_own - 1}.")
-    n_history = len(inputs.history.sessions)
-    if not ((inputs.n_long >= 0) & (inputs.n_long <= inputs.n_before) & (inputs.n_before <= n_history)).all():
-        raise ValueError(f"history counts must satisfy 0 <= n_long <= n_before <= {n_history}.")
-    known = inputs.history.sessions[inputs.history.sessions != NO_SESSION]
-    if (np.diff(known) < 0).any():
-        raise ValueError("the history is out of time order: session numbers must never decrease.")
-    if not np.isfinite(inputs.features).all():
-        raise ValueError("a feature is not a finite number.")
-    if (inputs.is_clicked & ~inputs.is_document).any():
-        raise ValueError("a click is on padding: clicks must be on candidates.")
-
-
 def _widen(array: Array, shape: tuple[int, ...], *, fill: int = 0) -> Array:
     if any(have > want for have, want in zip(array.shape, shape, strict=True)):
         raise ValueError(

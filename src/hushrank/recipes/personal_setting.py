@@ -13,15 +13,13 @@ from hushrank.engine.personal_people import People
 from hushrank.engine.personal_schedule import WEEK, divide_round
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.federation.exchange import UpdateExchange
-from hushrank.personal.bm25 import make_index
-from hushrank.personal.features import N_FEATURES, FeatureSource
+from hushrank.personal.features import N_FEATURES, make_source
 from hushrank.personal.keys import PersonalSettings, settings_of
 from hushrank.personal.lists import even_lists
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
 from hushrank.personal.population import is_population, population_named
 from hushrank.personal.spool import SpooledPopulation
-from hushrank.personal.topics import make_topics
 from hushrank.personal.training import LocalTraining
 from hushrank.personal.vectors import train_vectors
 from hushrank.privacy.agreed import DELTA
@@ -48,10 +46,7 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     population = even_lists(population) if settings.is_staged else population
     tell(f"{population.description}: word vectors and topics of {population.collection.n_documents:,} documents")
     collection = population.collection
-    topics = make_topics(collection, train_vectors(collection))
-    people = People(
-        population, FeatureSource(collection, make_index(collection), topics), find_end(settings, population)
-    )
+    people = People(population, make_source(collection, train_vectors(collection)), find_end(settings, population))
     sharing = sharing_of(settings, collection)
     model = model_of(settings)
     n_sent = 0 if model is None else count_sent(model, collection, sharing)
