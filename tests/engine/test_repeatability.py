@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,6 +147,29 @@ def test_a_memory_limit_that_nothing_fits_into_names_the_bytes() -> None:
 def test_programs_are_compiled_once_for_batches_of_equal_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     many_batches(monkeypatch)
     setting = replace(tiny_setting(), repeats=2, users=tiny_setting().users[:1])
-    monkeypatch.setattr(program, "_PROGRAMS", {})
+    monkeypatch.setattr(program, "_PROGRAMS", OrderedDict())
     simulate(setting, Options(engine="xla", workers=2))
     assert len(make_plans(setting, platform="cpu")) == 2 and len(program._PROGRAMS) == 1
+
+
+def test_programs_that_are_out_of_use_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of many different settings would be ended by the system when its mappings of memory are used up."""
+    monkeypatch.setattr(program, "_PROGRAMS", OrderedDict())
+    monkeypatch.setattr(program, "MOST_PROGRAMS", 2)
+    setting = tiny_setting()
+    shape = make_plans(setting, platform="cpu")[0].shape
+    place = program.find_place(shape, "cpu")
+
+    def compiled(length: int) -> weakref.ref[Any]:
+        example = (np.zeros(length, np.float32),)
+        return weakref.ref(program.compile_program(add_one, setting.method, shape, example, place))
+
+    first, second = compiled(1), compiled(2)
+    assert compiled(1)() is first()
+    compiled(3)
+    gc.collect()
+    assert len(program._PROGRAMS) == 2 and first() is not None and second() is None
+
+
+def add_one(*given: Any) -> Any:
+    return given[-1] + 1

@@ -6,6 +6,7 @@ Shapes: C cells, G groups of clients, b clients of a block, n = C * b rows, p pa
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -48,7 +49,9 @@ from hushrank.streams_fast import fold_in
 from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
-_PROGRAMS: dict[Any, Any] = {}
+# Why: a program takes about 400 mappings of memory, of which Linux allows a process 65,530 before it ends it
+MOST_PROGRAMS = 32
+_PROGRAMS: OrderedDict[Any, Any] = OrderedDict()  # the last ones used, the latest at the end
 _COMPILING = threading.Lock()
 
 
@@ -156,13 +159,17 @@ def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
 
 
 def compile_program(function: Callable[..., Any], method: Method, shape: Shape, example: Any, place: Any) -> Any:
-    """`function(method, shape, *example)` for arrays like those of the example, compiled once."""
+    """`function(method, shape, *example)` for arrays like those of the example, compiled once while it is in use."""
     layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
     name = (function.__name__, method, shape, layout)
     with _COMPILING:
-        if name not in _PROGRAMS:
-            _PROGRAMS[name] = jax.jit(partial(function, method, shape)).lower(*example).compile()
-    return _PROGRAMS[name]
+        program = _PROGRAMS.pop(name, None)
+        if program is None:
+            program = jax.jit(partial(function, method, shape)).lower(*example).compile()
+        _PROGRAMS[name] = program
+        while len(_PROGRAMS) > MOST_PROGRAMS:
+            _PROGRAMS.popitem(last=False)
+    return program
 
 
 def without_amount(method: Method) -> Method:
