@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from seeds import CHOSEN, find_run_seed
+
+from hushrank.engine.device import spare_mappings
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 for place in (".", "live"):  # Why: test modules share tiny_settings.py and live_processes.py without a package
@@ -49,6 +52,13 @@ def own_device(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     place = tmp_path_factory.mktemp("device")
     monkeypatch.setenv("HUSHRANK_DEVICE", str(place))
     return place
+
+
+@pytest.fixture(autouse=True, scope="module")
+def spared_mappings() -> Iterator[None]:
+    """Tests of JAX functions compile more programs than one process may hold."""
+    yield
+    spare_mappings()
 
 
 @pytest.fixture(autouse=True)

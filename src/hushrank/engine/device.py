@@ -6,7 +6,10 @@ JAX is imported only where its engine is used: it costs seconds, and rankers on 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,14 @@ def find_device(platform: str) -> Any:
     return import_jax().devices(platform)[0]
 
 
+@contextmanager
+def computing_on(platform: str) -> Iterator[None]:
+    """Whatever JAX computes inside is computed there, with all digits of float32. Why: a GPU would round products."""
+    jax = import_jax()
+    with jax.default_device(find_device(platform)), jax.default_matmul_precision("highest"):
+        yield
+
+
 def import_jax() -> Any:
     """JAX with the persistent compilation cache on; a clear sentence where the `lab` extra is missing."""
     require_package("jax")
@@ -57,6 +68,25 @@ def import_jax() -> Any:
         jax.config.update("jax_compilation_cache_dir", str(compilation_cache()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
     return jax
+
+
+def spare_mappings(most: int = 25_000) -> None:
+    """Let go of JAX's compiled programs where this process has more mappings of memory; those in use stay.
+
+    Why: a program takes some 400 of them, and Linux ends a process that wants more than 65,530. Programs that are
+    needed again come from the compilation cache.
+    """
+    jax = sys.modules.get("jax")
+    if jax is not None and count_mappings() > most:
+        jax.clear_caches()
+
+
+def count_mappings() -> int:
+    """Of this process; 0 where the system does not tell."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return 0
 
 
 def compilation_cache() -> Path:

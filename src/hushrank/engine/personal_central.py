@@ -10,9 +10,9 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from hushrank.engine.device import find_device
+from hushrank.engine.device import computing_on
 from hushrank.engine.personal_examine import Examination
-from hushrank.engine.personal_model import ModelArrays, score_rows
+from hushrank.engine.personal_model import ModelArrays, count_at_once, fit_training, score_rows
 from hushrank.engine.personal_people import Span, fit_inputs, narrow_widths
 from hushrank.engine.personal_schedule import end_of_training, measured_spans, train_span
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
@@ -98,7 +98,7 @@ class CentralSearch:
 
     def advance(self, state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         setting, searches = self.setting, []
-        with jax.default_device(find_device(self.platform)):
+        with computing_on(self.platform):
             for round in range(first, first + n):
                 begins = setting.settings.updating == "retrain" and (round - 1) % setting.rounds == 0
                 inputs = self.inputs_of(self.span_of(round))
@@ -108,7 +108,7 @@ class CentralSearch:
                     self.arrays.kept,
                     inputs,
                     stream(self.arrays.key, Purpose.VISIT, round),
-                    training=setting.training,
+                    training=fit_training(setting.training, self.platform),
                     sharing=setting.sharing,
                 )
                 state = self.flatten(trained, done=round)
@@ -121,12 +121,13 @@ class CentralSearch:
         periods = self.setting.people.population.periods
         spans = measured_spans(periods, updating=settings.updating, training=training)
         trained = end_of_training(periods, updating=settings.updating, training=training)
-        with jax.default_device(find_device(self.platform)):
+        with computing_on(self.platform):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
 
             def score(users: Sequence[int], inputs: PersonalInputs) -> Array:
                 rows = np.array([*users, *[0] * (len(inputs.is_query) - len(users))])
                 own = {OWN_WORDS: state[OWN][rows]} if OWN in state else {}
-                return np.asarray(score_rows(arrays.model, shared, own, inputs))
+                at_once = count_at_once(self.platform, len(rows))
+                return np.asarray(score_rows(arrays.model, shared, own, inputs, at_once=at_once))
 
             return self.examination.measure(score, spans, trained=trained)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,6 +25,8 @@ from hushrank.personal.models.parameters import (
     split_shared,
     unflatten_parameters,
 )
+from hushrank.personal.training import LocalTraining
+from hushrank.personal.training_fast import REPEATABLE
 from hushrank.types import Array
 
 
@@ -95,7 +97,20 @@ class ModelArrays:
             store.write(client, personal[OWN_WORDS][: len(self.setting.people.record_of(client).own_words)])
 
 
-@partial(jax.jit, static_argnames=("model",))
-def score_rows(model: PersonalModel, shared: Any, personal: Any, inputs: PersonalInputs) -> jax.Array:
-    """[n_rows, B, D] scores of searches of many users, one user after another: no user's bits depend on the others."""
-    return jax.lax.map(lambda row: score_searches(model, shared, row[0], row[1]), (personal, inputs))
+def fit_training(training: LocalTraining, platform: str) -> LocalTraining:
+    """As it is computed there: on a GPU a whole batch at a time. Why: it waits for small programs to begin."""
+    return training if platform == "cpu" else replace(training, chunk=training.batch)
+
+
+def count_at_once(platform: str, size: int) -> int:
+    """How many of the clients of a block are computed side by side."""
+    return 1 if platform == "cpu" else size
+
+
+@partial(jax.jit, static_argnames=("model", "at_once"), compiler_options=REPEATABLE)
+def score_rows(
+    model: PersonalModel, shared: Any, personal: Any, inputs: PersonalInputs, *, at_once: int = 1
+) -> jax.Array:
+    """[n_rows, B, D] scores of searches of many users, so many at once: no user's bits depend on the others."""
+    size = None if at_once == 1 else at_once
+    return jax.lax.map(lambda row: score_searches(model, shared, row[0], row[1]), (personal, inputs), batch_size=size)

@@ -14,10 +14,10 @@ from functools import cached_property
 import jax
 import numpy as np
 
-from hushrank.engine.device import find_device
+from hushrank.engine.device import computing_on
 from hushrank.engine.personal_combine import StreamedMessages, combine_step
 from hushrank.engine.personal_examine import Examination
-from hushrank.engine.personal_model import ModelArrays, score_rows
+from hushrank.engine.personal_model import ModelArrays, count_at_once, fit_training, score_rows
 from hushrank.engine.personal_people import count_cut, stack_block, training_widths
 from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
@@ -76,7 +76,7 @@ class FlatSearch:
 
     def advance(self, state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
-        with jax.default_device(find_device(self.platform)):
+        with computing_on(self.platform):
             for number in range(first, first + n):
                 state, seen = self.take_step(state, number)
                 shown.append(seen)
@@ -156,8 +156,9 @@ class FlatSearch:
             arrays.personal_of(store, ids, size=size),
             stack_block(setting.people, inputs, self.widths, size=size),
             fold_in(stream(arrays.key, Purpose.VISIT, round), names),
-            training=setting.training,
+            training=fit_training(setting.training, self.platform),
             sharing=setting.sharing,
+            at_once=count_at_once(self.platform, size),
         )
         deltas, n_pairs = np.asarray(trained.deltas), np.asarray(trained.n_pairs)
         personal = {name: np.asarray(part) for name, part in trained.personal.items()}
@@ -173,12 +174,14 @@ class FlatSearch:
         spans = measured_spans(periods, updating=settings.updating, training=training)
         trained = end_of_training(periods, updating=settings.updating, training=training)
         store = PersonalStore(state) if ROWS in state else None
-        with jax.default_device(find_device(self.platform)):
+        with computing_on(self.platform):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
 
             def score(users: Sequence[int], inputs: PersonalInputs) -> Array:
-                own = arrays.personal_of(store, users, size=len(inputs.is_query))
-                return np.asarray(score_rows(arrays.model, shared, own, inputs))
+                n_rows = len(inputs.is_query)
+                own = arrays.personal_of(store, users, size=n_rows)
+                at_once = count_at_once(self.platform, n_rows)
+                return np.asarray(score_rows(arrays.model, shared, own, inputs, at_once=at_once))
 
             return self.examination.measure(score, spans, trained=trained)
 

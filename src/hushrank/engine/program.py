@@ -49,8 +49,7 @@ from hushrank.streams_fast import fold_in
 from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
-# Why: a program takes about 400 mappings of memory, of which Linux allows a process 65,530 before it ends it
-MOST_PROGRAMS = 32
+MOST_PROGRAMS = 32  # Why: see `device.spare_mappings`, which cannot let go of these
 _PROGRAMS: OrderedDict[Any, Any] = OrderedDict()  # the last ones used, the latest at the end
 _COMPILING = threading.Lock()
 

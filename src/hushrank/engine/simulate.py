@@ -15,7 +15,7 @@ import numpy as np
 from hushrank.engine.batch import OFFLINE, VALI, SimulationBatch, mean_params, prepare_examiners
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.choice import EngineChoice, choose_engine
-from hushrank.engine.device import choose_platform, describe_platform, import_jax
+from hushrank.engine.device import choose_platform, describe_platform, import_jax, spare_mappings
 from hushrank.engine.inputs import Advance, initial_params
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Method, Setting
@@ -159,6 +159,7 @@ def run_batches(setting: Setting, prepared: Preparation, options: Options) -> li
 
 def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> list[Progress]:
     """All tasks on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
+    spare_mappings()
     stop = threading.Event()
     if options.checkpoints is not None and options.lasting is not None:
         options.checkpoints.chmod(0o700)

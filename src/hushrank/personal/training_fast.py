@@ -24,6 +24,8 @@ from hushrank.personal.training import FIRST_FADE, SECOND_FADE, TINY_STEP, Local
 from hushrank.streams import Purpose
 from hushrank.streams_fast import draw_uniform, fold_in
 
+# Why: a GPU would add up in any order, and choose by the clock how to multiply
+REPEATABLE = {"xla_gpu_deterministic_ops": True}
 Tree: TypeAlias = dict[str, Parts]  # {"sent": ..., "personal": ...}: what is trained
 
 
@@ -51,7 +53,7 @@ class CentralState(NamedTuple):
     adam: FastAdam
 
 
-@partial(jax.jit, static_argnames=("model", "training", "sharing", "at_once"))
+@partial(jax.jit, static_argnames=("model", "training", "sharing", "at_once"), compiler_options=REPEATABLE)
 def train_clients(
     model: PersonalModel,
     sent: Parts,
@@ -84,30 +86,27 @@ def train_client(
     training: LocalTraining,
     sharing: WordSharing,
 ) -> TrainedClients:
-    """One client; twin of `training.train_peps`. Steps without pairs, which only padding has, change nothing."""
+    """One client; twin of `training.train_peps`. No step is taken for searches that are padding."""
     pairs = jnp.sum(find_pairs(inputs.is_clicked, inputs.is_document), axis=(-2, -1)) * inputs.is_query
-    n_steps = -(-pairs.shape[0] // training.batch)
     epochs = jnp.arange(training.epochs)
-    orders = _order(pairs, fold_in(fold_in(key, jnp.asarray(Purpose.SHUFFLE)), epochs), n_steps * training.batch)
+    length = -(-pairs.shape[0] // training.batch) * training.batch
+    orders = _order(pairs, fold_in(fold_in(key, jnp.asarray(Purpose.SHUFFLE)), epochs), length)
+    n_steps = jnp.maximum(_count_parts(orders[0], training.batch), 1)
     drops = fold_in(fold_in(key, jnp.asarray(Purpose.UNITS)), epochs)
     start: Tree = {"sent": sent, "personal": personal}
 
-    def step(state: tuple[Tree, FastAdam], now: jax.Array) -> tuple[tuple[Tree, FastAdam], None]:
+    def step(now: jax.Array, state: tuple[Tree, FastAdam]) -> tuple[Tree, FastAdam]:
         epoch, place = now // n_steps, now % n_steps
         places = jax.lax.dynamic_slice(orders[epoch], (place * training.batch,), (training.batch,))
         batch = _mask_searches(take_queries(inputs, places), places >= 0)
         n_pairs = jnp.sum(jnp.where(places >= 0, pairs[places], 0))
+        drop = fold_in(drops[epoch], place)
+        n_chunks = _count_parts(places, training.chunk)
+        gradients = _add_chunks(model, state[0], kept, batch, drop, n_chunks, training=training, sharing=sharing)
+        return _follow(state, gradients, n_pairs, training)
 
-        def move(state: tuple[Tree, FastAdam]) -> tuple[Tree, FastAdam]:
-            gradients = _add_chunks(
-                model, state[0], kept, batch, fold_in(drops[epoch], place), training=training, sharing=sharing
-            )
-            return _follow(state, gradients, n_pairs, training)
-
-        return jax.lax.cond(n_pairs > 0, move, lambda same: same, state), None
-
-    begin = (start, _start_adam(start))
-    (end, _), _ = jax.lax.scan(step, begin, jnp.arange(training.epochs * n_steps))
+    n_taken = jnp.where(jnp.any(pairs > 0), training.epochs * n_steps, 0)
+    end, _ = jax.lax.fori_loop(0, n_taken, step, (start, _start_adam(start)))
     delta = ravel_pytree(end["sent"])[0] - ravel_pytree(sent)[0]
     return TrainedClients(delta, end["personal"], jnp.sum(pairs))
 
@@ -117,7 +116,7 @@ def start_central(sent: Parts, personal: Parts) -> CentralState:
     return CentralState(sent, personal, _start_adam({"sent": sent, "personal": personal}))
 
 
-@partial(jax.jit, static_argnames=("model", "training", "sharing"))
+@partial(jax.jit, static_argnames=("model", "training", "sharing"), compiler_options=REPEATABLE)
 def train_centrally(
     model: PersonalModel,
     state: CentralState,
@@ -134,22 +133,18 @@ def train_centrally(
     epoch, because nobody leaves.
     """
     pairs = jnp.sum(find_pairs(inputs.is_clicked, inputs.is_document), axis=(-2, -1)) * inputs.is_query  # [U, Q]
-    n_steps = -(-pairs.size // training.batch)
-    order = _order(pairs.ravel(), fold_in(key, jnp.asarray(Purpose.SHUFFLE)), n_steps * training.batch)
+    length = -(-pairs.size // training.batch) * training.batch
+    order = _order(pairs.ravel(), fold_in(key, jnp.asarray(Purpose.SHUFFLE)), length)
 
-    def step(state: tuple[Tree, FastAdam], now: jax.Array) -> tuple[tuple[Tree, FastAdam], None]:
+    def step(now: jax.Array, state: tuple[Tree, FastAdam]) -> tuple[Tree, FastAdam]:
         places = jax.lax.dynamic_slice(order, (now * training.batch,), (training.batch,))
         n_pairs = jnp.sum(jnp.where(places >= 0, pairs.ravel()[places], 0))
         drops = fold_in(fold_in(key, jnp.asarray(Purpose.UNITS)), now)
-
-        def move(state: tuple[Tree, FastAdam]) -> tuple[Tree, FastAdam]:
-            gradients = _add_users(model, state[0], kept, inputs, places, drops, training=training, sharing=sharing)
-            return _follow(state, gradients, n_pairs, training)
-
-        return jax.lax.cond(n_pairs > 0, move, lambda same: same, state), None
+        gradients = _add_users(model, state[0], kept, inputs, places, drops, training=training, sharing=sharing)
+        return _follow(state, gradients, n_pairs, training)
 
     begin: Tree = {"sent": state.sent, "personal": state.personal}
-    (end, adam), _ = jax.lax.scan(step, (begin, state.adam), jnp.arange(n_steps))
+    end, adam = jax.lax.fori_loop(0, _count_parts(order, training.batch), step, (begin, state.adam))
     return CentralState(end["sent"], end["personal"], adam)
 
 
@@ -172,6 +167,11 @@ def _order(pairs: jax.Array, key: jax.Array, length: int) -> jax.Array:
     return jnp.concatenate([known, missing], axis=-1)
 
 
+def _count_parts(order: jax.Array, size: int) -> jax.Array:
+    """Parts of so many entries with an entry that is a search: these stand first."""
+    return -(-jnp.sum(order >= 0) // size)
+
+
 def _mask_searches(batch: PersonalInputs, is_there: jax.Array) -> PersonalInputs:
     """Searches that are not there have no candidates, and so no pairs."""
     return batch._replace(is_document=batch.is_document & is_there[:, None])
@@ -183,24 +183,24 @@ def _add_chunks(
     kept: Parts,
     batch: PersonalInputs,
     key: jax.Array,
+    n_chunks: jax.Array,
     *,
     training: LocalTraining,
     sharing: WordSharing,
 ) -> Tree:
-    """The gradients of the summed loss, a chunk of searches at a time."""
+    """The gradients of the summed loss, a chunk of searches at a time; n_chunks: those that are not all padding."""
 
     def lose(tree: Tree, some: PersonalInputs, drops: jax.Array) -> jax.Array:
         shared = join_shared(tree["sent"], kept, sharing)
         scores = score_searches(model, shared, tree["personal"], some, drops)
         return pair_loss(scores, some.is_clicked, some.is_document)
 
-    def add(total: Tree, now: jax.Array) -> tuple[Tree, None]:
+    def add(now: jax.Array, total: Tree) -> Tree:
         places = now * training.chunk + jnp.arange(training.chunk)
         found = jax.grad(lose)(tree, take_queries(batch, places), fold_in(key, now))
-        return jax.tree.map(jnp.add, total, found), None
+        return jax.tree.map(jnp.add, total, found)
 
-    n_chunks = training.batch // training.chunk
-    return jax.lax.scan(add, jax.tree.map(jnp.zeros_like, tree), jnp.arange(n_chunks))[0]
+    return jax.lax.fori_loop(0, n_chunks, add, jax.tree.map(jnp.zeros_like, tree))
 
 
 def _add_users(
