@@ -195,6 +195,9 @@ def _add_chunks(
         scores = score_searches(model, shared, tree["personal"], some, drops)
         return pair_loss(scores, some.is_clicked, some.is_document)
 
+    if training.chunk == training.batch:
+        return jax.grad(lose)(tree, batch, fold_in(key, 0))
+
     def add(now: jax.Array, total: Tree) -> Tree:
         places = now * training.chunk + jnp.arange(training.chunk)
         found = jax.grad(lose)(tree, take_queries(batch, places), fold_in(key, now))
