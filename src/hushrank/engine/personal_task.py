@@ -15,10 +15,11 @@ import jax
 import numpy as np
 
 from hushrank.engine.device import find_device
-from hushrank.engine.personal_combine import StreamedMessages, combine_step
+from hushrank.engine.personal_combine import StreamedMessages, SumBelow, combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, score_rows
 from hushrank.engine.personal_people import count_cut, stack_block, training_widths
+from hushrank.engine.personal_proxies import ProxyLateness
 from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.engine.personal_store import ROWS, PersonalStore
@@ -62,7 +63,8 @@ class FlatSearch:
 
     @property
     def may_be_late(self) -> bool:
-        return self.setting.dropout > 0 or self.setting.settings.stragglers > 0
+        settings = self.setting.settings
+        return self.setting.dropout > 0 or settings.stragglers > 0 or settings.proxy_dropout > 0
 
     @cached_property
     def lateness(self) -> Lateness:
@@ -108,12 +110,21 @@ class FlatSearch:
             n_asked=len(step.ids),
             number=number,
             round=step.round,
+            sum_below=self.sum_below,
         )
         searches, n_cut = self.count_searches(asked)
         evidence |= prefix_evidence({"cut_searches": n_cut}) if n_cut else {}
         own = {} if store is None else store.state()
         state = {**state, **own} if combined is None else self.move({**state, **own}, combined)
         return state, {**seen, **evidence, SEARCHES: searches}
+
+    @property
+    def sum_below(self) -> SumBelow | None:
+        """What proxies make of messages; None without them."""
+        proxies, lateness = self.setting.proxies, self.lateness
+        if proxies is None or not isinstance(lateness, ProxyLateness):
+            return None
+        return lambda messages, ids: proxies.sum_messages(messages, ids, lateness.is_offloaded[ids])
 
     def count_searches(self, step: SearchStep) -> tuple[int, int]:
         """That clients have in a step; and how many of them they had to cut or to leave out."""
