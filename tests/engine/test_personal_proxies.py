@@ -40,9 +40,7 @@ def plan(n: int, *, cohort: int, stragglers: float = 0.0, missing: float = 0.0, 
     hierarchy = Hierarchy(n, below.pop("users_per_proxy", 10), below.pop("proxies_per_group", 3))
     setting = ProxySetting(hierarchy, below.pop("clients_each", 5), **below)
     lateness = ProxyLateness(n, stragglers, missing, seed_key(3), setting)
-    return ProxySchedule(
-        n, cohort, 2, 1, TinyUsers().periods, "once", seed_key(3), lateness, below.pop("applies", lambda _, __: True)
-    )
+    return ProxySchedule(n, cohort, 2, 1, TinyUsers().periods, "once", seed_key(3), lateness, None)
 
 
 def list_steps(schedule: ProxySchedule, round: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -130,8 +128,15 @@ def test_one_applicant_below_a_proxy_waits_and_who_has_nothing_to_learn_does_not
     lateness = ProxyLateness(6, 0.0, 0.0, seed_key(1), ProxySetting(hierarchy, 3))
     schedule = ProxySchedule(6, 6, 1, 1, TinyUsers().periods, "once", seed_key(1), lateness, applies)
     assert schedule.step_at(1).ids.tolist() == [3, 5]  # 2 is alone below the first proxy
-    newcomer = tiny_task(with_proxies(TinyUsers(n_users=6, newcomer=True), cohort=6, rounds=1))
-    assert newcomer.schedule.step_at(1).ids.tolist() == [1, 2, 3, 4, 5]
+    newcomer = TinyUsers(n_users=6, newcomer=True)
+    assert tiny_task(with_proxies(newcomer, cohort=6)).schedule.step_at(1).ids.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_under_noise_nobody_s_place_depends_on_a_log() -> None:
+    """Who has nothing to learn applies all the same: otherwise the steps themselves would tell."""
+    noise = UpdateExchange(SoundGaussian(clip_norm=0.1, noise_multiplier=1.0))
+    setting = with_proxies(TinyUsers(n_users=6, newcomer=True), cohort=6, exchange=noise)
+    assert tiny_task(setting).schedule.step_at(1).ids.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_online_a_step_waits_until_nobody_would_be_alone_below_a_proxy() -> None:

@@ -97,7 +97,7 @@ class ProxySchedule(RoundSchedule):
     """Every client is counted at most once in a round; who was not is asked again where there is room."""
 
     lateness: ProxyLateness
-    applies: Callable[[int, Span], bool]  # whether a client has something to learn from; who has not does not apply
+    applies: Callable[[int, Span], bool] | None  # whether a client has something to learn from; None: all apply
     plans: dict[int, tuple[Array, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -119,7 +119,8 @@ class ProxySchedule(RoundSchedule):
     def plan_round(self, round: int, span: Span) -> tuple[Array, ...]:
         """[steps] ids of those who are asked in each step, ascending."""
         hierarchy = self.lateness.proxies.hierarchy
-        applied = np.array([i for i in range(self.n_clients) if self.applies(i, span)], dtype=np.int64)
+        everybody, applies = range(self.n_clients), self.applies
+        applied = np.array([i for i in everybody if applies is None or applies(i, span)], dtype=np.int64)
         owners = hierarchy.proxies_of(applied)
         proxies = {int(p): apply_clients(ProxyState(), applied[owners == p].tolist()) for p in np.unique(owners)}
         steps = []

@@ -66,7 +66,9 @@ class PersonalSetting:
             lateness = self.lateness_of(key)
             if not isinstance(lateness, ProxyLateness):
                 return RoundSchedule(*size, periods, settings.updating, key)
-            return ProxySchedule(*size, periods, settings.updating, key, lateness, people.has_searches)
+            # Why: a promise holds where nobody's place in a step depends on what is in a log
+            applies = None if self.exchange.protection.answers_always else people.has_searches
+            return ProxySchedule(*size, periods, settings.updating, key, lateness, applies)
         name = (key.tobytes(), self.cohort, self.dropout, settings, self.proxies)
         if name not in self.plans:
             self.plans[name] = plan_online(
