@@ -62,6 +62,8 @@ class Purpose(IntEnum):
     STRAGGLER = 31  # which clients always miss the deadline
     ATTEMPT = 32  # who answers when a step is repeated
     MEASURED = 33  # on whose searches models of personalised search are measured
+    PROXY = 40  # which proxies a step asks, and whom each of them picks
+    VANISH = 41  # which proxies vanish before they have forwarded a step's sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from hushrank.recipes.recipe import change_recipe
 from hushrank.reproduce.listing import estimate_search
 from hushrank.reproduce.literature import PublishedResult, PublishedRow
-from hushrank.reproduce.papers import fedps
+from hushrank.reproduce.papers import fedps, fedps_reading
 from hushrank.reproduce.reproduce import Prepared, ReproduceOptions, make_rows, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, choose_data
 from hushrank.reproduce.rows import join_populations
@@ -66,14 +66,17 @@ def overall(place: Path, *, federated: float = 0.5, knrm: float = 0.3) -> Trials
     return Trials(tuple(trials))
 
 
-def test_table_3_has_every_model_that_needs_no_proxy_in_three_held_out_populations() -> None:
+def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     trials = [t for data in (AOL, COMMERCIAL) for t in fedps.overall(data, ReproductionSize())]
-    assert len(trials) == 2 * 3 * 9
+    assert len(trials) == 2 * 3 * 11
     assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
         f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
     }
     late = [t for t in trials if t.recipe.stragglers]
-    assert {t.cell["method"] for t in late} == {"fedps-flat"} and {t.recipe.stragglers for t in late} == {0.1}
+    assert {t.cell["method"] for t in late} == {"fedps-flat", "fedps-proxy"}
+    assert {t.recipe.stragglers for t in late} == {0.1}
+    ways = {(t.recipe.topology, t.recipe.offload) for t in late}
+    assert ways == {(None, None), ("proxy", "whole"), ("proxy", "upper")}
     assert {t.recipe.cohort for t in trials} == {10} and {t.recipe.repeats for t in trials} == {1}
 
 
@@ -96,6 +99,7 @@ def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
     assert [(t.cell["method"], t.recipe.updating) for t in trials] == [
         ("central", "retrain"),
         *(("fedps-flat", how) for how in ("retrain", "continue", "online")),
+        ("fedps-proxy", "retrain"),
     ]
     assert {t.recipe.stages for t in trials} == {8}
     assert {t.recipe.data for t in trials} == {"aol-like:n_users=300,n_candidates=10,n_short=10,seed=11"}
@@ -103,11 +107,14 @@ def test_weeks_are_retrained_and_updated_in_the_two_other_ways() -> None:
 
 def test_a_measure_is_read_at_the_round_that_validation_chooses(tmp_path: Path) -> None:
     trial = finish(tmp_path, {"n_sampled": 10})
-    read = {name: fedps.read_at_best(trial, "log", name) for name in ("offline/MAP", "rounds", "steps", "offline/MRR")}
+    read = {
+        name: fedps_reading.read_at_best(trial, "log", name)
+        for name in ("offline/MAP", "rounds", "steps", "offline/MRR")
+    }
     assert read["offline/MAP"] == {(1, 0): 0.5} and read["rounds"] == {(1, 0): 1} and read["offline/MRR"] == {}
     assert read["steps"] == {(1, 0): 30}  # 300 clients, ten at a time
     alone = finish(tmp_path, {"n_sampled": 299}, cohort=299)
-    assert fedps.steps_per_round(alone) == 1  # the one that is left joins the others
+    assert fedps_reading.steps_per_round(alone) == 1  # the one that is left joins the others
 
 
 def test_federated_must_be_within_two_percent_of_central(tmp_path: Path) -> None:
@@ -192,7 +199,7 @@ def test_a_number_stands_beside_the_published_one_of_its_own_measure(tmp_path: P
     rows = tuple(PublishedRow({"n_sampled": 10}, v, None, m) for m, v in (("rounds", 3.0), ("offline/MAP", 0.7)))
     result = PublishedResult("fedps.table4", "fedps", (), "", ("aol",), "offline/MAP", (), "", rows, ())
     metrics: dict[str, Any] = {"offline/MAP": {}, "rounds": {}, "offline/MRR": {}}
-    ours = Reproduction("fedps.table4", metrics=metrics, read=fedps.read_at_best)
+    ours = Reproduction("fedps.table4", metrics=metrics, read=fedps_reading.read_at_best)
     trials = Trials((finish(tmp_path, {"n_sampled": 10}),))
     found = make_rows(Prepared(result, ours, (AOL,), (), tmp_path), trials)
     assert [(row["metric"], row["ours"], row["published"]) for row in found] == [
@@ -219,7 +226,7 @@ def test_a_log_that_was_read_into_a_directory_is_the_data(tmp_path: Path) -> Non
     (choice,) = choose_data(("aol", "commercial"), tmp_path / "read")
     assert (choice.label, choice.source, choice.is_stand_in) == ("aol", str(tmp_path / "read"), False)
     prepared = prepare("fedps.table3", ReproduceOptions(tmp_path, data=tmp_path / "read"))
-    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 9
+    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 11
 
 
 def test_a_directory_without_a_log_is_refused_in_words(tmp_path: Path) -> None:
@@ -233,7 +240,7 @@ def test_table_5_runs_and_judges_its_claims(tmp_path: Path) -> None:
     found = reproduce(prepare("fedps.table5", small), small, PoolOptions(1, in_process=True, run={"workers": 1}))
     ours = [(row["metric"], row["published"]) for row in found["rows"] if row["ours"] is not None]
     assert ours == [("rounds", 3.0), ("steps", 7881.0), ("offline/MAP", 0.7091)]
-    assert {row["why"] for row in found["rows"] if row["ours"] is None} == {"not run here"}
+    assert {row["why"] for row in found["rows"] if row["ours"] is None} == {"not a trial of ours"}
     assert {finding["why"] for finding in found["findings"]} == {"Run with one epochs alone."}
     page = (tmp_path / prepare("fedps.table5", small).directory.name / "report.html").read_text()
     assert "stand-in data: shaped like AOL" in page and "Users were generated from seed 11" in page

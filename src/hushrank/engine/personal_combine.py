@@ -6,7 +6,7 @@ learnt; so a step in which all others have nothing to learn from, or are refused
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import overload
 
@@ -22,12 +22,15 @@ from hushrank.federation.gathering import (
     name_evidence,
     rule_on_trial,
 )
+from hushrank.federation.hierarchy import FEWEST
+from hushrank.federation.proxy_sum import PartialSum, WholeMessage, join_sums
 from hushrank.federation.seen import EVIDENCE
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Combined, NamedArrays, Weighted
 
-FEWEST = 2
 ALONE = f"{EVIDENCE}/alone"  # of a step: 1 where it is lost because fewer updates counted
+HELD_BACK = f"{EVIDENCE}/held_back"  # of a step: sums that proxies did not forward because fewer updates counted
+SumBelow = Callable[[Iterable[Weighted], Array], list[PartialSum | None]]  # messages and their ids -> sums of proxies
 
 
 class StreamedMessages(Sequence[Weighted]):
@@ -74,20 +77,24 @@ def combine_step(
     n_asked: int,
     number: int,
     round: int,
+    sum_below: SumBelow | None = None,
 ) -> tuple[Combined | None, dict[str, float]]:
     """One update of those who answered (ids [n]) of n_asked, and what is known of it; None: too few can be used.
 
-    The mean takes messages one by one; rules and attacks need all of them at once.
+    The mean takes messages one by one; rules and attacks need all of them at once. sum_below: of proxies, if any.
     """
 
-    def average(usable: Sequence[Weighted]) -> Combined | None:
-        draws, counted = stream(key, Purpose.SERVER_NOISE, number), CountedMessages(usable)
-        mean = setting.exchange.combine(counted, n_params=len(params), cohort=float(n_asked), key=draws)
-        return Combined(mean) if counted.n_counting >= FEWEST else None
+    def average(usable: Sequence[Weighted], ids: Array) -> tuple[Combined | None, dict[str, float]]:
+        mean = partial(setting.exchange.combine, n_params=len(params), cohort=float(n_asked))
+        draws = stream(key, Purpose.SERVER_NOISE, number)
+        if sum_below is not None:
+            return average_sums(setting, sum_below(usable, ids), partial(mean, key=draws), cohort=float(n_asked))
+        counted = CountedMessages(usable)
+        combined = Combined(mean(counted, key=draws))
+        return (combined, {}) if counted.n_counting >= FEWEST else (None, {ALONE: 1})
 
     if setting.attack is None and setting.rule is None:
-        combined = average(messages)
-        return combined, {ALONE: 1} if combined is None else {}
+        return average(messages, ids)
     sent, is_malicious = list(messages), ids < setting.n_malicious
     gathered = partial(gather, ids=ids, params=params, round=number, memory=memory)
     if setting.attack is not None:
@@ -100,8 +107,22 @@ def combine_step(
     if np.count_nonzero(is_used) < FEWEST:
         return None, {**refused, ALONE: 1}
     if setting.rule is None:
-        return average([message for message, fine in zip(sent, is_used, strict=True) if fine]), refused
+        found, lost = average([message for message, fine in zip(sent, is_used, strict=True) if fine], ids[is_used])
+        return found, {**refused, **lost}
     combined = combine_gathered(setting.rule, received)
     if combined is not None and combined.trust is not None and np.count_nonzero(combined.trust) < FEWEST:
         return None, {**refused, ALONE: 1}  # Why: a rule that leaves clients out may have left one
     return combined, refused if combined is None else {**name_evidence(combined, is_malicious), **refused}
+
+
+def average_sums(
+    setting: PersonalSetting, sums: Sequence[PartialSum | None], mean: Callable[..., Array], *, cohort: float
+) -> tuple[Combined | None, dict[str, float]]:
+    """One update of what proxies forward, and how many sums they kept; mean: of messages, with its noise."""
+    n_kept, joined = sum(part is None for part in sums), join_sums(sums)
+    evidence: dict[str, float] = {HELD_BACK: n_kept} if n_kept else {}
+    if joined is None:
+        return None, {**evidence, ALONE: 1}
+    if setting.exchange.protection.divisor(cohort) is None:
+        return Combined(joined.total / joined.weight), evidence
+    return Combined(mean([WholeMessage(joined.total)])), evidence

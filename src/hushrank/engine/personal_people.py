@@ -105,6 +105,10 @@ class People:
         has_click[log.owners()[log.is_clicked]] = True
         return np.arange(first, stop)[has_click[first:stop]]
 
+    def has_searches(self, user: int, span: Span) -> bool:
+        """Whether there is something to learn from."""
+        return len(self.searches_in(user, span)) > 0
+
     def inputs_of(self, user: int, span: Span, *, trained: float | None = None) -> PersonalInputs:
         """The searches of a span with their history, as wide as they are.
 

@@ -96,8 +96,11 @@ class RoundSchedule:
         training = round // self.rounds + 1
         order = order_clients(self.n_clients, round + 1, self.key.tobytes())
         ids = np.sort(order[self.borders[place] : self.borders[place + 1]])
-        span = train_span(self.periods, updating=self.updating, training=training)
-        return SearchStep(ids, [span] * len(ids), round + 1, training, (number - 1) % self.steps_each == 0, number)
+        spans = [self.span_of(training)] * len(ids)
+        return SearchStep(ids, spans, round + 1, training, (number - 1) % self.steps_each == 0, number)
+
+    def span_of(self, training: int) -> Span:
+        return train_span(self.periods, updating=self.updating, training=training)
 
 
 def divide_round(n_clients: int, cohort: int) -> Array:
@@ -126,6 +129,10 @@ class Lateness:
     @cached_property
     def is_late(self) -> Array:
         return find_stragglers(self.n_clients, self.stragglers, self.key)
+
+    def find_ready(self, ids: Array) -> Array:
+        """[m] those of the clients that wait whom a step may ask."""
+        return ids
 
     def find_answers(self, ids: Array, *, step: int) -> tuple[Array, int]:
         """As the function of this name."""
@@ -163,7 +170,8 @@ class OnlineSchedule:
 def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: int) -> OnlineSchedule:
     """By the times of all users' searches; in rounds, which are counted by steps, nobody comes twice.
 
-    Who was asked and did not answer in time keeps its new searches for the next time that it applies.
+    Who was asked and did not answer in time keeps its new searches for the next time that it applies. Who cannot be
+    asked yet, because nobody else of its proxy waits, waits on.
     """
     start = people.population.periods.train
     whole = Span(start, start + trainings * WEEK)
@@ -179,13 +187,13 @@ def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: i
     while events:
         now, user = heapq.heappop(events)
         waiting[user] = now + 1
-        if len(waiting) == cohort:
-            ids = np.array(sorted(waiting))
+        ids = lateness.find_ready(np.array(sorted(waiting)))
+        if len(ids) >= cohort:
             spans = [Span(since.get(int(id), start), waiting[int(id)]) for id in ids]
             number += 1
             answers, _ = lateness.find_answers(ids, step=number)
             since |= {int(id): waiting[int(id)] for id in ids[answers]}
-            waiting = {}
+            waiting = {id: then for id, then in waiting.items() if id not in ids}
             week = int((now - start) // WEEK)
             weeks[week].append(SearchStep(ids, spans, number, week + 1, begins=False, number=number))
     return OnlineSchedule(tuple(tuple(week) for week in weeks))

@@ -11,6 +11,7 @@ from hushrank.aggregation.named import CheckedRule
 from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.tactics import Tactics
 from hushrank.engine.personal_people import People
+from hushrank.engine.personal_proxies import ProxyLateness, ProxySchedule, ProxySetting
 from hushrank.engine.personal_schedule import Lateness, OnlineSchedule, RoundSchedule, Schedule, plan_online
 from hushrank.federation.exchange import Exchange, UpdateExchange
 from hushrank.personal.keys import PersonalSettings
@@ -44,6 +45,7 @@ class PersonalSetting:
     attack: Attack | Tactics[Attack] | None = None
     n_malicious: int = 0  # the clients with the lowest ids
     server_step: ServerStep = ServerStep()  # noqa: RUF009 - frozen: M += mean
+    proxies: ProxySetting | None = None  # None: clients reach the server directly
     plans: dict[Hashable, OnlineSchedule] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -52,22 +54,22 @@ class PersonalSetting:
 
     def lateness_of(self, key: Array) -> Lateness:
         """key: of one training."""
-        return Lateness(self.n_clients, self.settings.stragglers, self.dropout, key)
+        known = (self.n_clients, self.settings.stragglers, self.dropout, key)
+        return Lateness(*known) if self.proxies is None else ProxyLateness(*known, self.proxies)
 
     def schedule_of(self, key: Array) -> Schedule:
         """Who is asked when, in the training of this key; planned once."""
         settings, people = self.settings, self.people
         if settings.updating != "online":
-            return RoundSchedule(
-                self.n_clients,
-                self.cohort,
-                self.rounds,
-                settings.n_trainings,
-                people.population.periods,
-                settings.updating,
-                key,
-            )
-        name = (key.tobytes(), self.cohort, self.dropout, settings)
+            periods = people.population.periods
+            size = (self.n_clients, self.cohort, self.rounds, settings.n_trainings)
+            lateness = self.lateness_of(key)
+            if not isinstance(lateness, ProxyLateness):
+                return RoundSchedule(*size, periods, settings.updating, key)
+            # Why: a promise holds where nobody's place in a step depends on what is in a log
+            applies = None if self.exchange.protection.answers_always else people.has_searches
+            return ProxySchedule(*size, periods, settings.updating, key, lateness, applies)
+        name = (key.tobytes(), self.cohort, self.dropout, settings, self.proxies)
         if name not in self.plans:
             self.plans[name] = plan_online(
                 people, self.lateness_of(key), cohort=self.cohort, trainings=settings.n_trainings

@@ -15,10 +15,11 @@ import jax
 import numpy as np
 
 from hushrank.engine.device import computing_on
-from hushrank.engine.personal_combine import StreamedMessages, combine_step
+from hushrank.engine.personal_combine import StreamedMessages, SumBelow, combine_step
 from hushrank.engine.personal_examine import Examination
 from hushrank.engine.personal_model import ModelArrays, count_at_once, fit_training, score_rows
 from hushrank.engine.personal_people import count_cut, stack_block, training_widths
+from hushrank.engine.personal_proxies import ProxyLateness
 from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
 from hushrank.engine.personal_store import ROWS, PersonalStore
@@ -31,7 +32,10 @@ from hushrank.personal.training_fast import train_clients
 from hushrank.streams import Purpose, fold_in, stream
 from hushrank.types import Array, Combined, DenseUpdate, NamedArrays, Weighted
 
-_BLOCK = 16  # Why: clients whose inputs and updates are held at once
+_BLOCK = {
+    "cpu": 16,
+    "gpu": 128,
+}  # clients whose inputs and updates are held at once. Why more: a GPU trains them at once
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ class FlatSearch:
 
     @property
     def may_be_late(self) -> bool:
-        return self.setting.dropout > 0 or self.setting.settings.stragglers > 0
+        settings = self.setting.settings
+        return self.setting.dropout > 0 or settings.stragglers > 0 or settings.proxy_dropout > 0
 
     @cached_property
     def lateness(self) -> Lateness:
@@ -108,12 +113,21 @@ class FlatSearch:
             n_asked=len(step.ids),
             number=number,
             round=step.round,
+            sum_below=self.sum_below,
         )
         searches, n_cut = self.count_searches(asked)
         evidence |= prefix_evidence({"cut_searches": n_cut}) if n_cut else {}
         own = {} if store is None else store.state()
         state = {**state, **own} if combined is None else self.move({**state, **own}, combined)
         return state, {**seen, **evidence, SEARCHES: searches}
+
+    @property
+    def sum_below(self) -> SumBelow | None:
+        """What proxies make of messages; None without them."""
+        proxies, lateness = self.setting.proxies, self.lateness
+        if proxies is None or not isinstance(lateness, ProxyLateness):
+            return None
+        return lambda messages, ids: proxies.sum_messages(messages, ids, lateness.is_offloaded[ids])
 
     def count_searches(self, step: SearchStep) -> tuple[int, int]:
         """That clients have in a step; and how many of them they had to cut or to leave out."""
@@ -130,7 +144,7 @@ class FlatSearch:
 
     def visit_clients(self, params: Array, store: PersonalStore | None, step: SearchStep) -> Iterator[Weighted]:
         """What each client sends; what it keeps goes into its store."""
-        size = min(_BLOCK, self.setting.cohort)
+        size = min(_BLOCK[self.platform], self.setting.cohort)
         sent, people = self.arrays.sent(params), self.setting.people
         for first in range(0, len(step.ids), size):
             ids = [int(i) for i in step.ids[first : first + size]]

@@ -11,8 +11,10 @@ PERSONAL_SEARCH = "fedps"  # the recipe that has these keys
 ORIGINAL = "original"  # the model that changes nothing: the general engine's order
 MODELS = (ORIGINAL, "knrm", "peps", "hrnn", "htps")
 TOPOLOGIES = ("flat", "proxy", "central")
+WHOLE, UPPER, NOTHING = "whole", "upper", "none"  # what a straggler hands to its proxy; see `offloading.py`
 UPDATINGS = ("once", "retrain", "continue", "online")
 MOST_MEASURED = 5000  # users. Why: a look at 100,000 takes an hour, and 5,000 say as much
+OF_PROXIES = ("users_per_proxy", "proxies_per_group", "clients_per_proxy", "offload", "proxy_dropout")
 _ONLY = (PERSONAL_SEARCH,)
 _OF_ORIGINAL = (
     "model",
@@ -39,7 +41,7 @@ class PersonalKeys:
     )
     topology: str | None = key(
         None,
-        "fedps: flat (default, clients and one server) or central (one place has all logs)",
+        "fedps: flat (default, clients and one server), proxy (proxies between them), or central (one has all logs)",
         choices=TOPOLOGIES,
         only_for=_ONLY,
     )
@@ -71,6 +73,24 @@ class PersonalKeys:
     stragglers: float | None = key(
         None, "fedps: share of clients that always miss the deadline; default 0", check=_check_parting
     )
+    users_per_proxy: int | None = key(
+        None, "fedps, topology=proxy: users below a proxy; default 100", check=at_least(2)
+    )
+    proxies_per_group: int | None = key(
+        None, "fedps, topology=proxy: proxies below a group server; default 1,000", check=at_least(1)
+    )
+    clients_per_proxy: int | None = key(
+        None, "fedps, topology=proxy: clients that a proxy picks in a step; default 10", check=at_least(2)
+    )
+    offload: str | None = key(
+        None,
+        "fedps, topology=proxy: what stragglers hand to their proxy: the whole task (default), the upper layers, none",
+        choices=(WHOLE, UPPER, NOTHING),
+        only_for=_ONLY,
+    )
+    proxy_dropout: float | None = key(
+        None, "fedps, topology=proxy: probability that a proxy vanishes in a step; default 0", check=_check_parting
+    )
     measured_users: int | None = key(
         None,
         f"fedps: users on whose searches a model is measured, drawn by the seed; default all up to {MOST_MEASURED:,}",
@@ -92,11 +112,20 @@ class PersonalSettings:
     updating: str = "once"
     stages: int = 8
     stragglers: float = 0.0
+    users_per_proxy: int = 100
+    proxies_per_group: int = 1000
+    clients_per_proxy: int = 10
+    offload: str = WHOLE
+    proxy_dropout: float = 0.0
     measured_users: int = MOST_MEASURED
 
     @property
     def is_central(self) -> bool:
         return self.topology == "central" or not self.is_trained
+
+    @property
+    def has_proxies(self) -> bool:
+        return self.topology == "proxy" and self.is_trained
 
     @property
     def is_trained(self) -> bool:
@@ -127,8 +156,11 @@ def check_no_personal(keys: PersonalKeys, *, method: str) -> None:
 def check_personal(keys: PersonalKeys, special: Collection[str]) -> None:
     """What cannot go together among these keys; special: those that somebody chose."""
     settings = settings_of(keys)
-    if settings.topology == "proxy":
-        raise ValueError("topology is 'proxy', which is not built yet: use flat (clients and one server) or central.")
+    of_proxies = [name for name in OF_PROXIES if getattr(keys, name) is not None]
+    if of_proxies and settings.topology != "proxy":
+        raise ValueError(f"{of_proxies[0]} is for topology=proxy; here topology is {settings.topology}.")
+    if keys.offload is not None and not settings.stragglers:
+        raise ValueError("offload says what stragglers hand to their proxy, and there are none: set stragglers.")
     if keys.stages is not None and not settings.is_staged:
         raise ValueError("stages is for updating=retrain, continue or online: name one of them, or leave stages out.")
     if settings.is_central and settings.updating == "online":

@@ -111,12 +111,12 @@ def find_gradients(
         some = take_queries(batch, np.arange(first, min(first + chunk, len(batch.is_query))))
         scores, back = trace_peps(model, shared, personal, some, trains_words=sharing.words != "frozen")
         _, pull = pair_loss(scores, some.is_clicked, some.is_document)
-        for name, gradient in _select_sent(back(pull), sharing).items():
+        for name, gradient in select_sent(back(pull), sharing).items():
             total[name] += gradient / np.asarray(n_pairs, dtype=gradient.dtype)
     return total
 
 
-def _select_sent(gradients: PepsGradients, sharing: WordSharing) -> dict[str, Array]:
+def select_sent(gradients: PepsGradients, sharing: WordSharing) -> dict[str, Array]:
     """Under Case 2, only the rows of frequent words."""
     found = {**gradients.shared, **gradients.personal}
     if sharing.words == "frequent":
@@ -126,9 +126,30 @@ def _select_sent(gradients: PepsGradients, sharing: WordSharing) -> dict[str, Ar
 
 def clip_gradients(gradients: NamedArrays, clip_norm: float) -> dict[str, Array]:
     """The same direction, at most `clip_norm` long over all arrays together."""
-    norm = float(np.sqrt(sum(np.sum(np.square(part, dtype=np.float64)) for part in gradients.values())))
-    scale = min(1.0, clip_norm / max(norm, 1e-30))
+    return scale_gradients(gradients, square_norm(gradients), clip_norm)
+
+
+def square_norm(gradients: NamedArrays) -> float:
+    return float(sum(np.sum(np.square(part, dtype=np.float64)) for part in gradients.values()))
+
+
+def scale_gradients(gradients: NamedArrays, squared: float, clip_norm: float) -> dict[str, Array]:
+    """As `clip_gradients`, where these are a part of what has this squared length."""
+    scale = min(1.0, clip_norm / max(float(np.sqrt(squared)), 1e-30))
     return {name: part * np.asarray(scale, dtype=part.dtype) for name, part in gradients.items()}
+
+
+def bound_move(training: LocalTraining, n_searches: int) -> float:
+    """What no number of an update exceeds after a visit with so many searches, whatever they are.
+
+    Step t of Adam moves a number by at most rate (1 - b1) / (1 - b1^t) sqrt((1 - b2^t) / (1 - b2)) sqrt(sum_k (b1^2 /
+    b2)^k), k < t, by Cauchy and Schwarz's inequality: its mean of gradients against that of their squares.
+    """
+    b1, b2, total = FIRST_FADE, SECOND_FADE, 0.0
+    for t in range(1, training.epochs * -(-n_searches // training.batch) + 1):
+        ratio = sum((b1 * b1 / b2) ** k for k in range(t))
+        total += (1 - b1) / (1 - b1**t) * ((1 - b2**t) / (1 - b2) * ratio) ** 0.5
+    return training.rate * total
 
 
 def start_adam(params: NamedArrays) -> AdamState:

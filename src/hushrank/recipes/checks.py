@@ -46,16 +46,19 @@ MISCONDUCT = {
 _LOGGED = "learns from users' logs, which say who searched, what was listed and what was clicked"
 _OWN_MODELS = "has models of its own (model, local_batch, local_rate)"
 _LAST_STEP = "has a last step in every round with fewer clients than the others, too few for shares of noise or masks"
+_BELOW_PROXIES = f"{_LAST_STEP} (with topology=proxy, clients of one proxy can have a secure sum)"
 WHY_NOT_PERSONAL = {
     **dict.fromkeys(("normalise", "folds", "clicks", "click_tables", "log", "max_weight", "interactions"), _LOGGED),
     **dict.fromkeys(("partition", "control"), _LOGGED),
     **dict.fromkeys(("ranker", "hidden", "activation", "learner", "batch", "learning_rate", "remedy"), _OWN_MODELS),
-    **dict.fromkeys(("noise_at", "n_honest", "secure_sum", "sum_bound"), _LAST_STEP),
+    **dict.fromkeys(("noise_at", "n_honest"), _LAST_STEP),
+    **dict.fromkeys(("secure_sum", "sum_bound"), _BELOW_PROXIES),
     "update_norm": "weighs an update by its number of pairs, so that its length alone bounds nobody's influence",
     "sampling": "asks every client once in every round, in an order that is drawn anew",
     "keep_every": "cannot forget a client yet",
     "variant": "has one variant",
 }
+OF_SUMS_BELOW = ("secure_sum", "sum_bound")  # Why: a proxy picks at least two clients for each of its sums
 OF_CENTRAL = ("data", "n_clients", "rounds", "eval_every", "repeats", "seed", *keys_of(PersonalKeys))  # of fedps
 OF_OFFLINE = ("recipe", "data", "normalise", "folds", "clicks", "click_tables", "seed")
 
@@ -98,7 +101,7 @@ def check_personal_recipe(recipe: Recipe, default: Recipe) -> None:
     settings = settings_of(recipe)
     check_no_evolution(recipe, method=recipe.recipe)
     for name in special:
-        if name in WHY_NOT_PERSONAL:
+        if name in WHY_NOT_PERSONAL and not (settings.has_proxies and name in OF_SUMS_BELOW):
             raise ValueError(f"recipe {recipe.recipe} {WHY_NOT_PERSONAL[name]}: leave {name} out.")
     check_personal(recipe, special)
     of_clients = [name for name in (*special, *recipe.options) if name not in OF_CENTRAL]
@@ -126,17 +129,7 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
             f"attack={recipe.attack} sends updates of the length that a server accepts, and recipe {recipe.recipe} "
             "bounds none: say how long they are with bound, as in bound=0.5."
         )
-    if recipe.privacy == PaperNoise.mode:
-        raise ValueError(
-            "privacy=paper bounds the weights of a linear ranker after every search, which models of personalised "
-            "search do not have: use privacy=sound."
-        )
-    if recipe.mechanism == "correlated" or recipe.adjacency == Adjacency.add_remove:
-        what = "mechanism=correlated" if recipe.mechanism == "correlated" else "adjacency=add-remove"
-        raise ValueError(
-            f"{what} does not hold for recipe {recipe.recipe}, whose clients are put in a new order in every round: "
-            "use mechanism=gaussian or laplace, and adjacency=zero-out or replace-one."
-        )
+    check_personal_noise(recipe)
     check_compatible(combination_of(recipe))
     check_malicious(recipe, n_clients=recipe.n_clients)
     check_rule(recipe)
@@ -148,6 +141,27 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
         )
     check_mode(recipe, is_evolution=False)
     check_noise(recipe, n_clients=recipe.n_clients)
+    check_sum(recipe, cohort_size=population.cohort_size, n_malicious=recipe.n_malicious)
+
+
+def check_personal_noise(recipe: Recipe) -> None:
+    """Mechanisms that do not hold for clients that are put in a new order in every round, or for sums of proxies."""
+    if recipe.privacy == PaperNoise.mode:
+        raise ValueError(
+            "privacy=paper bounds the weights of a linear ranker after every search, which models of personalised "
+            "search do not have: use privacy=sound."
+        )
+    if recipe.mechanism == "correlated" or recipe.adjacency == Adjacency.add_remove:
+        what = "mechanism=correlated" if recipe.mechanism == "correlated" else "adjacency=add-remove"
+        raise ValueError(
+            f"{what} does not hold for recipe {recipe.recipe}, whose clients are put in a new order in every round: "
+            "use mechanism=gaussian or laplace, and adjacency=zero-out or replace-one."
+        )
+    if recipe.secure_sum and recipe.privacy != OpenUpdates.mode:
+        raise ValueError(
+            f"privacy={recipe.privacy} adds its noise at the server, and a secure sum under a proxy is written in "
+            "numbers without noise: leave secure_sum out, or privacy."
+        )
 
 
 def check_online(recipe: Recipe, special: Sequence[str]) -> None:
@@ -175,11 +189,17 @@ def combination_of(recipe: Recipe) -> Combination:
         learner=learner_of(recipe),
         aggregation=recipe.aggregation,
         privacy=privacy,
-        topology=Topology.secure_sum if recipe.secure_sum else Topology.direct,
+        topology=topology_of(recipe),
         attendance=Attendance.some if is_partial else Attendance.everybody,
         attack=recipe.attack,
         misconduct=MISCONDUCT[Stage.updates if recipe.attack is None else stage_of(recipe.attack)],
     )
+
+
+def topology_of(recipe: Recipe) -> Topology:
+    if recipe.secure_sum:
+        return Topology.secure_sum
+    return Topology.summing_proxy if recipe.is_personal and settings_of(recipe).has_proxies else Topology.direct
 
 
 def check_poison(recipe: Recipe) -> None:

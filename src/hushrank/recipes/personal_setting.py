@@ -9,18 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.aggregation.server_step import DEFAULT_RATES, ServerStep
-from hushrank.engine.personal_people import People
-from hushrank.engine.personal_schedule import WEEK, divide_round
+from hushrank.engine.personal_people import People, training_widths
+from hushrank.engine.personal_proxies import ProxySetting, count_proxy_steps
+from hushrank.engine.personal_schedule import WEEK
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.federation.exchange import UpdateExchange
+from hushrank.federation.hierarchy import Hierarchy
+from hushrank.federation.proxy_sum import ProxyFormat
 from hushrank.personal.features import N_FEATURES, make_source
-from hushrank.personal.keys import PersonalSettings, settings_of
+from hushrank.personal.keys import NOTHING, PersonalSettings, settings_of
 from hushrank.personal.lists import even_lists
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
 from hushrank.personal.population import is_population, population_named
 from hushrank.personal.spool import SpooledPopulation
-from hushrank.personal.training import LocalTraining
+from hushrank.personal.training import LocalTraining, bound_move
 from hushrank.personal.vectors import train_vectors
 from hushrank.privacy.agreed import DELTA
 from hushrank.privacy.named import make_protection
@@ -68,8 +71,32 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
         attack=attack_of(recipe) if not settings.is_central else None,
         n_malicious=recipe.n_malicious,
         server_step=server_step_of(recipe),
+        proxies=proxies_of(recipe, people),
     )
     return recipe, setting
+
+
+def proxies_of(recipe: Recipe, people: People) -> ProxySetting | None:
+    """None: clients reach the server directly."""
+    settings = settings_of(recipe)
+    if not settings.has_proxies:
+        return None
+    return ProxySetting(
+        Hierarchy(recipe.n_clients, settings.users_per_proxy, settings.proxies_per_group),
+        settings.clients_per_proxy,
+        settings.offload != NOTHING,
+        settings.proxy_dropout,
+        format_below(recipe, people) if recipe.secure_sum else None,
+    )
+
+
+def format_below(recipe: Recipe, people: People) -> ProxyFormat:
+    """How clients write their updates for a secure sum under a proxy: by what the data state and Adam can do, so that
+    nobody's own log says how."""
+    widths, training = training_widths(people), training_of(settings_of(recipe))
+    largest = recipe.sum_bound or bound_move(training, widths.queries)
+    most_pairs = widths.queries * (widths.documents**2 // 4)  # half of every list clicked
+    return ProxyFormat(largest, most_pairs, n_clients=(recipe.cohort or recipe.n_clients) + 1)
 
 
 def find_population(name: str) -> SearchPopulation:
@@ -157,8 +184,10 @@ def server_step_of(recipe: Recipe) -> ServerStep:
 
 def count_steps(recipe: Recipe) -> int:
     """From one beginning with a new model to the next: of one training where each begins anew, otherwise of all."""
-    per_round = len(divide_round(recipe.n_clients, recipe.cohort or recipe.n_clients)) - 1
-    return per_round * (recipe.rounds if settings_of(recipe).updating == "retrain" else count_answers(recipe))
+    settings = settings_of(recipe)
+    missing = 1 - (1 - recipe.dropout) * (1 - settings.proxy_dropout) if settings.has_proxies else 0.0
+    per_round = count_proxy_steps(recipe.n_clients, recipe.cohort or recipe.n_clients, missing)
+    return per_round * (recipe.rounds if settings.updating == "retrain" else count_answers(recipe))
 
 
 def count_answers(recipe: Recipe) -> int:

@@ -243,7 +243,7 @@ def make_results(prepared: Prepared, outcome: Trials) -> Json:
         return {"rows": make_rows(prepared, outcome), "findings": findings}
     found = prepared.reproduction.compute()
     exact = {"metric": prepared.result.metric, "why": "", "std": None, "n": 1}
-    rows = [{**row, **exact, "difference": row["ours"] - row["published"]} for row in found["rows"]]
+    rows = [{**exact, **row, "difference": row["ours"] - row["published"]} for row in found["rows"]]
     return {"rows": rows, "findings": found["findings"]}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
-from hushrank.engine.personal_combine import ALONE
+from hushrank.engine.personal_combine import ALONE, HELD_BACK
 from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
 from hushrank.engine.personal_schedule import count_asked, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
@@ -25,6 +25,7 @@ from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.proxy_disclosure import describe_hierarchy, disclose_proxies
 from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
@@ -98,7 +99,10 @@ class PersonalExperiment:
             f"Some clients have more to train on than they use: at most the latest {MOST_SEARCHES} searches, and "
             "lists and queries up to the lengths that the data state (evidence/cut_searches)."
         )
+        n_held = sum(int(np.sum(result.shown.get(HELD_BACK, 0))) for result in results)
+        held = f"{n_held} sums were not forwarded by their proxies: fewer than two clients' updates counted in them."
         said = (
+            (n_held, Notice("held-back", held, "Their clients come again in the next round. Nothing is wrong.")),
             (n_lost, Notice("lost-steps", late, "Lower stragglers or dropout, or ask more clients (cohort).")),
             (n_alone, Notice("lone-steps", alone, "Ask more clients in a step (cohort).")),
             (is_cut, Notice("cut-searches", cut, "Nothing is wrong. Other clients do not notice.")),
@@ -139,6 +143,7 @@ class PersonalExperiment:
             "bytes_per_client_round": 0 if setting.settings.is_central else 4 * count_params(setting),
             "clients_per_round": 1 if setting.settings.is_central else setting.n_clients,
             "messages_per_training": count_messages(setting),
+            **({} if setting.proxies is None else {"proxies": describe_hierarchy(setting.proxies)}),
             "searches_per_client_round": [count_searches(setting)],
             "privacy": learning.promise,
             "who_learns_what": [{"who": who, "learns": learns} for who, learns in learning.lines],
@@ -199,7 +204,7 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
 def join_steps(name: str, values: Array, each: int) -> Array:
     """[n_rounds] of what each step showed: searches and lost steps are added up, other numbers averaged."""
     by_round = values.reshape(-1, each)
-    if name in (SEARCHES, ALONE):
+    if name in (SEARCHES, ALONE, HELD_BACK):
         return np.asarray(np.nansum(by_round, axis=1).astype(np.int64))
     is_known = np.isfinite(by_round)
     total, count = np.where(is_known, by_round, 0).sum(axis=1), is_known.sum(axis=1)
@@ -274,6 +279,7 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
             ),
         )
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
+    said = said if setting.proxies is None else disclose_proxies(setting, setting.proxies, said)
     own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
     times = f" Each client sends {count_answers(recipe)} messages in all, one in every round."
     often = "" if setting.settings.updating == "online" else times

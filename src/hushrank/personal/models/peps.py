@@ -102,19 +102,72 @@ def trace_peps(
     model: Peps, shared: NamedArrays, personal: NamedArrays, inputs: PersonalInputs, *, trains_words: bool = False
 ) -> tuple[Array, PepsBack]:
     """Scores [B, D], and a function from weights [B, D] to the gradients of the weighted sum of scores."""
-    texts, back_texts = _read_texts(model, shared, personal, inputs)
-    is_word, is_title_word = inputs.query_words > 0, inputs.document_words > 0
-    traced = [
-        score_kernels(shared, f"kernels/{name}", texts[query], texts[documents], is_word, is_title_word)
-        for name, (query, documents) in KERNELS.items()
-    ]
-    matched, back_matched = _match_encoded(shared, texts, is_word)
-    featured, back_featured = score_linear(shared, "features", inputs.features)
-    combined = np.stack([*(score for score, _ in traced), matched, featured], axis=-1)
+    lower, back_lower = trace_lower(shared, personal, inputs, trains_words=trains_words)
+    scores, back_upper = trace_upper(model, shared, lower)
 
     def back(g: Array) -> PepsGradients:
+        found, g_lower = back_upper(g)
+        below = back_lower(g_lower)
+        return PepsGradients({**found, **below.shared}, below.personal)
+
+    return scores, back
+
+
+class LowerValues(NamedTuple):
+    """What the lower layers give to the upper ones: all that these see of a search."""
+
+    query: Array  # [B, Lq, d] global vectors of the query's words
+    own: Array  # [B, Lq, d] personal vectors of the same words, global ones where there are none
+    documents: Array  # [B, D, Ld, d] global vectors of the candidates' words
+    featured: Array  # [B, D] one number of a candidate's features
+    is_word: Array  # [B, Lq]
+    is_title_word: Array  # [B, D, Ld]
+
+
+class LowerGradients(NamedTuple):
+    """How a weighted sum of scores grows with what the lower layers give."""
+
+    query: Array
+    own: Array
+    documents: Array
+    featured: Array
+
+
+def trace_lower(
+    shared: NamedArrays, personal: NamedArrays, inputs: PersonalInputs, *, trains_words: bool = False
+) -> tuple[LowerValues, Callable[[LowerGradients], PepsGradients]]:
+    """The input layers: word vectors and the layer of features. They alone read the log and the profile."""
+    featured, back_featured = score_linear(shared, "features", inputs.features)
+    values = LowerValues(
+        look_up(shared[WORDS], inputs.query_words),
+        look_up_own(shared[WORDS], personal[OWN_WORDS], inputs.query_words, inputs.query_rows),
+        look_up(shared[WORDS], inputs.document_words),
+        featured,
+        inputs.query_words > 0,
+        inputs.document_words > 0,
+    )
+
+    def back(g: LowerGradients) -> PepsGradients:
+        return _gather_words(g, back_featured(g.featured)[1], shared, personal, inputs, trains_words=trains_words)
+
+    return values, back
+
+
+def trace_upper(
+    model: Peps, shared: NamedArrays, lower: LowerValues
+) -> tuple[Array, Callable[[Array], tuple[Gradients, LowerGradients]]]:
+    """Everything above the input layers. They read neither words nor features, but vectors and scores of these."""
+    texts, back_texts = _add_contexts(model, shared, lower)
+    traced = [
+        score_kernels(shared, f"kernels/{name}", texts[query], texts[documents], lower.is_word, lower.is_title_word)
+        for name, (query, documents) in KERNELS.items()
+    ]
+    matched, back_matched = _match_encoded(shared, texts, lower.is_word)
+    combined = np.stack([*(score for score, _ in traced), matched, lower.featured], axis=-1)
+
+    def back(g: Array) -> tuple[Gradients, LowerGradients]:
         each = g[..., None] * shared["combine/weights"][:, 0]
-        found = {"combine/weights": flat(combined).T @ g.reshape(-1, 1), **back_featured(each[..., -1])[1]}
+        found = {"combine/weights": flat(combined).T @ g.reshape(-1, 1)}
         g_texts = {name: np.zeros_like(text) for name, text in texts.items()}
         _add_kernels(found, g_texts, [one for _, one in traced], each)
         g_own, g_documents, of_match = back_matched(each[..., -2])
@@ -122,26 +175,21 @@ def trace_peps(
         g_texts["documents"] += g_documents
         found.update(of_match)
         found.update(back_texts(g_texts))
-        return _gather_words(g_texts, found, shared, personal, inputs, trains_words=trains_words)
+        return found, LowerGradients(g_texts["query"], g_texts["own"], g_texts["documents"], each[..., -1])
 
     return (combined @ shared["combine/weights"])[..., 0], back
 
 
-def _read_texts(
-    model: Peps, shared: NamedArrays, personal: NamedArrays, inputs: PersonalInputs
+def _add_contexts(
+    model: Peps, shared: NamedArrays, lower: LowerValues
 ) -> tuple[dict[str, Array], Callable[[dict[str, Array]], Gradients]]:
     """The word vectors of queries and documents, alone and in context; back adds what reaches words through context."""
-    texts = {
-        "query": look_up(shared[WORDS], inputs.query_words),
-        "own": look_up_own(shared[WORDS], personal[OWN_WORDS], inputs.query_words, inputs.query_rows),
-        "documents": look_up(shared[WORDS], inputs.document_words),
-    }
-    is_word, is_title_word = inputs.query_words > 0, inputs.document_words > 0
+    texts = {"query": lower.query, "own": lower.own, "documents": lower.documents}
     backs: dict[str, BackNamed] = {}
     for text, which, is_item in (
-        ("query", "global", is_word),
-        ("own", "personal", is_word),
-        ("documents", "global", is_title_word),
+        ("query", "global", lower.is_word),
+        ("own", "personal", lower.is_word),
+        ("documents", "global", lower.is_title_word),
     ):
         texts[f"around_{text}"], backs[text] = add_context(
             shared, f"attention/{which}", texts[text], is_item, heads=model.heads
@@ -185,7 +233,7 @@ def _add_kernels(found: Gradients, g_texts: dict[str, Array], backs: list[BackPa
 
 
 def _gather_words(
-    g_texts: NamedArrays,
+    g: LowerGradients,
     found: Gradients,
     shared: NamedArrays,
     personal: NamedArrays,
@@ -195,13 +243,13 @@ def _gather_words(
 ) -> PepsGradients:
     """From vectors in texts to the rows of the two tables of word vectors."""
     is_own = inputs.query_rows >= 0
-    own = add_rows(len(personal[OWN_WORDS]), inputs.query_rows, g_texts["own"])
+    own = add_rows(len(personal[OWN_WORDS]), inputs.query_rows, g.own)
     if trains_words:
         n_words = len(shared[WORDS])
         of_texts = (
-            (np.where(inputs.query_words > 0, inputs.query_words, -1), g_texts["query"]),
-            (np.where((inputs.query_words > 0) & ~is_own, inputs.query_words, -1), g_texts["own"]),
-            (np.where(inputs.document_words > 0, inputs.document_words, -1), g_texts["documents"]),
+            (np.where(inputs.query_words > 0, inputs.query_words, -1), g.query),
+            (np.where((inputs.query_words > 0) & ~is_own, inputs.query_words, -1), g.own),
+            (np.where(inputs.document_words > 0, inputs.document_words, -1), g.documents),
         )
         found[WORDS] = np.sum([add_rows(n_words, words, gradient) for words, gradient in of_texts], axis=0)
     return PepsGradients(found, {OWN_WORDS: own})

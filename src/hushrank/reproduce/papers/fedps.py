@@ -1,8 +1,8 @@
-"""FedPS [fedps]: Tables 3 to 5 and Figure 4 as far as they are flat and central.
+"""FedPS [fedps]: Tables 3 to 6 and Figure 4, central, flat and with proxies.
 
 Generated users stand in for the two logs: `aol-like` and `commercial-like`, three populations of 300 users each. Every
 model is taken from the round with the highest MAP on validation searches. Tests pair what two models reach for the same
-user. Differs: word vectors of 32 numbers, as the recipe has them, not 100.
+user. Differs: word vectors of 32 numbers, as the recipe has them, not 100. Claims about proxies: `fedps_proxy.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,21 @@ from itertools import pairwise
 from statistics import fmean
 
 from hushrank.files import Json
+from hushrank.personal.keys import UPPER, WHOLE
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.reports.summary import from_directory
-from hushrank.reproduce.papers.study import gain
+from hushrank.reproduce.papers import fedps_proxy
+from hushrank.reproduce.papers.fedps_reading import (
+    CLOSE,
+    N_ROUNDS,
+    N_STEPS,
+    best_rounds,
+    name_stage,
+    pair_users,
+    pool_users,
+    populations_of,
+    read_at_best,
+    read_stage,
+)
 from hushrank.reproduce.papers.thesis_skew import for_all
 from hushrank.reproduce.reproduction import (
     POPULATION,
@@ -26,18 +38,15 @@ from hushrank.reproduce.reproduction import (
 )
 from hushrank.reproduce.verdicts import (
     Cell,
-    Finished,
     NotJudged,
-    Pair,
     Trials,
-    Values,
     Verdict,
     all_better,
     all_equal,
     both,
     check_some,
 )
-from hushrank.runs.personal_search import BEST, CHOSEN_BY, PRIMARY
+from hushrank.runs.personal_search import PRIMARY
 
 FIRST_SEED = 11  # of the populations. Why: nothing was chosen by looking at these
 N_USERS, N_POPULATIONS = 300, 3
@@ -53,13 +62,13 @@ MODELS = ("hrnn", "htps", "peps")
 COHORTS = (5, 10, 20, 30, 100)
 EPOCHS = (1, 2, 3)
 LATE = 0.1  # of the clients are poorly connected, where the paper says so
+PROXY: Json = {"topology": "proxy", "stragglers": LATE}
 STAGES, QUICK_STAGES = 8, 3
 EQUAL_LISTS = "n_candidates=10,n_short=10,"  # Why: aol-like has long lists in its last week alone. In short ones, which
 # always hold what was clicked, even an untrained model beats the engine's order. Weeks must be alike to be compared
+EQUAL = "lists of one length"  # the same users, with lists of ten in all weeks: whether long test lists are the reason
 MRR, FIRST, IMPROVE = "offline/MRR", "offline/P@1", "offline/P-Improve"
-N_ROUNDS, N_STEPS = "rounds", "steps"
 CLEAR = 0.001  # level at which personalised models must beat others
-CLOSE = 0.02  # of central training's MAP: within it, federated counts as equal
 _ORIGINAL, _KNRM = {"method": "original-order"}, {"method": "knrm"}
 
 
@@ -102,7 +111,16 @@ def overall(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     for model in MODELS:
         trials += search(data, scale, {"method": "central", "ranker": model}, model=model, topology="central")
         trials += search(data, scale, {"method": "fedps", "ranker": model}, model=model)
-    return trials + search(data, scale, {"method": "fedps-flat", "ranker": "peps"}, model="peps", stragglers=LATE)
+    trials += search(data, scale, {"method": "fedps-flat", "ranker": "peps"}, model="peps", stragglers=LATE)
+    if data.name == "aol" and data.is_stand_in and not scale.quick:
+        for model in MODELS:
+            central, flat = ({"method": method, "ranker": model, "variant": EQUAL} for method in ("central", "fedps"))
+            trials += search(data, scale, central, model=model, topology="central", lists=EQUAL_LISTS)
+            trials += search(data, scale, flat, model=model, lists=EQUAL_LISTS)
+    for way in (WHOLE, UPPER):
+        cell = {"method": "fedps-proxy", "ranker": "peps", "offload": way}
+        trials += search(data, scale, cell, model="peps", offload=way, **PROXY)
+    return trials
 
 
 def cohorts(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
@@ -113,16 +131,16 @@ def cohorts(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     return [
         trial
         for k in sizes
-        for trial in search(data, scale, {"n_sampled": k}, cohort=k, **(longer[k] if data.is_stand_in else {}))
+        for trial in search(data, scale, {"n_sampled": k}, cohort=k, **PROXY, **(longer[k] if data.is_stand_in else {}))
     ]
 
 
 def local_epochs(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
-    return [t for n in EPOCHS for t in search(data, scale, {"epochs": n}, epochs=n)]
+    return [t for n in EPOCHS for t in search(data, scale, {"epochs": n}, epochs=n, **PROXY)]
 
 
 def weeks(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
-    """Retrained every week, as in the figure; then the two other ways of updating of section 3.2."""
+    """Retrained every week, as in the figure; without proxies also in the two other ways of section 3.2."""
     keys: Json = {"stages": QUICK_STAGES if scale.quick else STAGES, "lists": EQUAL_LISTS}
     trials = search(
         data, scale, {"method": "central", "updating": "retrain"}, topology="central", updating="retrain", **keys
@@ -130,77 +148,8 @@ def weeks(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     for how in ("retrain", "continue", "online"):
         cell = {"method": "fedps-flat", "updating": how}
         trials += search(data, scale, cell, updating=how, stragglers=LATE, **keys)
-    return trials
-
-
-# What is read from a run
-def best_rounds(trial: Finished, user: str) -> dict[tuple[int, int], int]:
-    """The first of the rounds with the highest MAP on validation searches, for each training; the last without any."""
-    curves = trial.curve(user, CHOSEN_BY, along="round")
-    if not curves:
-        return {cell: curve[-1][0] for cell, curve in trial.curve(user, PRIMARY, along="round").items()}
-    return {cell: max(curve, key=lambda look: (look[1], -look[0]))[0] for cell, curve in curves.items()}
-
-
-def read_at_best(trial: Finished, user: str, name: str) -> Values:
-    """A metric at the best round, or when that was; nothing where the data have no such metric."""
-    best = best_rounds(trial, user)
-    if name == N_ROUNDS:
-        return {cell: float(round) for cell, round in best.items()}
-    if name == N_STEPS:
-        return {cell: float(round * steps_per_round(trial)) for cell, round in best.items()}
-    return {cell: dict(curve)[best[cell]] for cell, curve in trial.curve(user, name, along="round").items()}
-
-
-def steps_per_round(trial: Finished) -> int:
-    """One client alone joins the step before it."""
-    recipe = trial.result["recipe"]
-    n, k = recipe["n_clients"], recipe["cohort"] or recipe["n_clients"]
-    return max(-(-n // k) - (n % k == 1), 1)
-
-
-def name_stage(stage: int) -> str:
-    return f"improvement/stage {stage}"
-
-
-def read_stage(trial: Finished, user: str, name: str) -> Values:
-    """MAP over the original order's, on the searches of the week after a stage; nothing for weeks that were not run."""
-    stage = int(name.rsplit(" ", 1)[1])
-    ours, original = (trial.curve(user, metric, along="round") for metric in (PRIMARY, "original/MAP"))
-    at = {cell: (dict(curve), dict(original[cell])) for cell, curve in ours.items()}
-    return {cell: curve[stage] - before[stage] for cell, (curve, before) in at.items() if stage in curve}
-
-
-def populations_of(outcome: Trials, data: str) -> list[int | None]:
-    """None: a real log."""
-    return list(dict.fromkeys(t.cell.get(POPULATION) for t in outcome.finished if t.cell["data"] == data))
-
-
-def pair_users(outcome: Trials, data: str, ours: Cell, theirs: Cell, population: int | None) -> Pair:
-    """User by user, one population alone."""
-    found = [outcome.find(data=data, population=population, **cell) for cell in (ours, theirs)]
-    values = [from_directory(trial.directory).users[f"{BEST}{PRIMARY}"] for trial in found]
-    name = " ".join(filter(None, [data, "" if population is None else str(population), tell_pair(ours, theirs)]))
-    return Pair(name, *({(population or 0, user): v for user, v in each.items()} for each in values))
-
-
-def pool_users(outcome: Trials, data: str, ours: Cell, theirs: Cell) -> Pair:
-    """The users of all populations together."""
-    pairs = [pair_users(outcome, data, ours, theirs, population) for population in populations_of(outcome, data)]
-    sides = [{key: v for pair in pairs for key, v in getattr(pair, side).items()} for side in ("ours", "theirs")]
-    each = f" (by population {', '.join(f'{gain([pair]):+.4f}' for pair in pairs)})" if len(pairs) > 1 else ""
-    return Pair(f"{data} {tell_pair(ours, theirs)}{each}", *sides)
-
-
-def tell_pair(ours: Cell, theirs: Cell) -> str:
-    """`hrnn fedps over central`"""
-    shared = [str(value) for key, value in ours.items() if theirs.get(key) == value]
-    sides = (" ".join(_word(k, v) for k, v in a.items() if b.get(k) != v) for a, b in ((ours, theirs), (theirs, ours)))
-    return " ".join([*shared, " over ".join(sides)])
-
-
-def _word(key: str, value: object) -> str:
-    return str(value) if isinstance(value, str) else f"{key}={value}"
+    cell = {"method": "fedps-proxy", "updating": "retrain"}
+    return trials + search(data, scale, cell, updating="retrain", **PROXY, **keys)
 
 
 # Table 3
@@ -219,16 +168,31 @@ def personalised_above_general(outcome: Trials) -> Verdict:
 
 def federated_equals_central(outcome: Trials) -> Verdict:
     """Within 2 % of central training's MAP. Why not the paper's test: no significant difference is no equality."""
-    found = []
-    for data in outcome.data:
-        for model in outcome.present("ranker", MODELS):
-            ours, theirs = {"method": "fedps", "ranker": model}, {"method": "central", "ranker": model}
-            pair = pool_users(outcome, data, ours, theirs)
-            found.append(all_equal([pair], margin=round(CLOSE * fmean(pair.theirs.values()), 4)))
+    models = [str(model) for model in outcome.present("ranker", MODELS)]
+    found = [compare_with_central(outcome, data, model) for data in outcome.data for model in models]
     check_some(found)
     federated = Trials(tuple(trial for trial in outcome.finished if trial.cell["method"] == "fedps"))
-    told = Verdict(True, None, tell_unfinished(federated))
+    told = Verdict(True, None, tell_unfinished(federated) + tell_equal_lists(outcome, models))
     return for_all(outcome, both(reduce(both, found), told), {"method": "fedps"}, ranker=MODELS)
+
+
+def compare_with_central(outcome: Trials, data: str, model: str, **variant: str) -> Verdict:
+    ours, theirs = ({"method": method, "ranker": model, **variant} for method in ("fedps", "central"))
+    pair = pool_users(outcome, data, ours, theirs)
+    return all_equal([pair], margin=round(CLOSE * fmean(pair.theirs.values()), 4))
+
+
+def tell_equal_lists(outcome: Trials, models: Sequence[str]) -> str:
+    """Whether the two are equal where test lists are as long as those that are trained on; judges nothing."""
+    data = list(dict.fromkeys(t.cell["data"] for t in outcome.finished if t.cell.get("variant") == EQUAL))
+    try:
+        found = [compare_with_central(outcome, each, model, variant=EQUAL) for each in data for model in models]
+    except NotJudged:
+        return ""  # some are left to run
+    if not found:
+        return ""
+    verdict = reduce(both, found)
+    return f" With {EQUAL} the two are {'equal' if verdict.holds else 'not equal'}: {verdict.why}"
 
 
 # Tables 4 and 5
@@ -328,7 +292,6 @@ def quality_grows(outcome: Trials) -> Verdict:
     )
 
 
-_NOBODY_LATE = "proxies (ours is flat, and nobody is late: a proxy's sums come to the same)"
 _ONE_POPULATION = "A few users for a few rounds: the quick version shows that everything works, and no effect."
 REPRODUCTIONS = (
     Reproduction(
@@ -337,10 +300,12 @@ REPRODUCTIONS = (
         {
             "personalised-above-general": personalised_above_general,
             "federated-equals-central": federated_equals_central,
+            "proxy-above-flat": fedps_proxy.proxy_above_flat,
+            "proxy-not-below-flat": fedps_proxy.proxy_not_below_flat,
         },
         metrics={PRIMARY: {}, MRR: {}, FIRST: {}, IMPROVE: {}},
         read=read_at_best,
-        left_out="proxies, group users and cover queries",
+        left_out="group users and cover queries",
         quick_limits=_ONE_POPULATION,
     ),
     Reproduction(
@@ -353,7 +318,6 @@ REPRODUCTIONS = (
         },
         metrics={N_ROUNDS: {}, N_STEPS: {}, PRIMARY: {}},
         read=read_at_best,
-        left_out=_NOBODY_LATE,
         quick_limits=_ONE_POPULATION,
     ),
     Reproduction(
@@ -362,16 +326,20 @@ REPRODUCTIONS = (
         {"more-epochs-fewer-rounds": epochs_save_rounds, "more-epochs-lower-map": epochs_cost_quality},
         metrics={N_ROUNDS: {}, N_STEPS: {}, PRIMARY: {}},
         read=read_at_best,
-        left_out=_NOBODY_LATE,
         quick_limits=_ONE_POPULATION,
     ),
+    Reproduction("fedps.table6", compute=fedps_proxy.make_table6),
     Reproduction(
         "fedps.figure4",
         weeks,
-        {"quality-grows-with-data": quality_grows},
+        {
+            "quality-grows-with-data": quality_grows,
+            "proxy-below-central-early": fedps_proxy.below_central_early,
+            "proxy-near-central-late": fedps_proxy.near_central_late,
+            "flat-falls-behind-proxy": fedps_proxy.flat_falls_behind,
+        },
         metrics={name_stage(stage): {} for stage in range(1, STAGES)},
         read=read_stage,
-        left_out="proxies",
         quick_limits=_ONE_POPULATION,
     ),
 )

@@ -1,0 +1,81 @@
+"""What the tables and figures of FedPS [fedps] read from runs: the best round, single users, weeks."""
+
+from __future__ import annotations
+
+from hushrank.reports.summary import from_directory
+from hushrank.reproduce.papers.study import gain
+from hushrank.reproduce.reproduction import POPULATION
+from hushrank.reproduce.verdicts import Cell, Finished, Pair, Trials, Values
+from hushrank.runs.personal_search import BEST, CHOSEN_BY, PRIMARY
+
+N_ROUNDS, N_STEPS = "rounds", "steps"
+CLOSE = 0.02  # of central training's MAP: within it, federated counts as equal
+
+
+def best_rounds(trial: Finished, user: str) -> dict[tuple[int, int], int]:
+    """The first of the rounds with the highest MAP on validation searches, for each training; the last without any."""
+    curves = trial.curve(user, CHOSEN_BY, along="round")
+    if not curves:
+        return {cell: curve[-1][0] for cell, curve in trial.curve(user, PRIMARY, along="round").items()}
+    return {cell: max(curve, key=lambda look: (look[1], -look[0]))[0] for cell, curve in curves.items()}
+
+
+def read_at_best(trial: Finished, user: str, name: str) -> Values:
+    """A metric at the best round, or when that was; nothing where the data have no such metric."""
+    best = best_rounds(trial, user)
+    if name == N_ROUNDS:
+        return {cell: float(round) for cell, round in best.items()}
+    if name == N_STEPS:
+        return {cell: float(round * steps_per_round(trial)) for cell, round in best.items()}
+    return {cell: dict(curve)[best[cell]] for cell, curve in trial.curve(user, name, along="round").items()}
+
+
+def steps_per_round(trial: Finished) -> int:
+    """One client alone joins the step before it."""
+    recipe = trial.result["recipe"]
+    n, k = recipe["n_clients"], recipe["cohort"] or recipe["n_clients"]
+    return max(-(-n // k) - (n % k == 1), 1)
+
+
+def name_stage(stage: int) -> str:
+    return f"improvement/stage {stage}"
+
+
+def read_stage(trial: Finished, user: str, name: str) -> Values:
+    """MAP over the original order's, on the searches of the week after a stage; nothing for weeks that were not run."""
+    stage = int(name.rsplit(" ", 1)[1])
+    ours, original = (trial.curve(user, metric, along="round") for metric in (PRIMARY, "original/MAP"))
+    at = {cell: (dict(curve), dict(original[cell])) for cell, curve in ours.items()}
+    return {cell: curve[stage] - before[stage] for cell, (curve, before) in at.items() if stage in curve}
+
+
+def populations_of(outcome: Trials, data: str) -> list[int | None]:
+    """None: a real log."""
+    return list(dict.fromkeys(t.cell.get(POPULATION) for t in outcome.finished if t.cell["data"] == data))
+
+
+def pair_users(outcome: Trials, data: str, ours: Cell, theirs: Cell, population: int | None) -> Pair:
+    """User by user, one population alone."""
+    found = [outcome.find(data=data, population=population, **cell) for cell in (ours, theirs)]
+    values = [from_directory(trial.directory).users[f"{BEST}{PRIMARY}"] for trial in found]
+    name = " ".join(filter(None, [data, "" if population is None else str(population), tell_pair(ours, theirs)]))
+    return Pair(name, *({(population or 0, user): v for user, v in each.items()} for each in values))
+
+
+def pool_users(outcome: Trials, data: str, ours: Cell, theirs: Cell) -> Pair:
+    """The users of all populations together."""
+    pairs = [pair_users(outcome, data, ours, theirs, population) for population in populations_of(outcome, data)]
+    sides = [{key: v for pair in pairs for key, v in getattr(pair, side).items()} for side in ("ours", "theirs")]
+    each = f" (by population {', '.join(f'{gain([pair]):+.4f}' for pair in pairs)})" if len(pairs) > 1 else ""
+    return Pair(f"{data} {tell_pair(ours, theirs)}{each}", *sides)
+
+
+def tell_pair(ours: Cell, theirs: Cell) -> str:
+    """`hrnn fedps over central`"""
+    shared = [str(value) for key, value in ours.items() if theirs.get(key) == value]
+    sides = (" ".join(_word(k, v) for k, v in a.items() if b.get(k) != v) for a, b in ((ours, theirs), (theirs, ours)))
+    return " ".join([*shared, " over ".join(sides)])
+
+
+def _word(key: str, value: object) -> str:
+    return str(value) if isinstance(value, str) else f"{key}={value}"

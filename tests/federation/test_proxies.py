@@ -1,0 +1,179 @@
+"""Proxies: who is below whom, who is asked, what leaves a proxy, and that nobody is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushrank.aggregation.mean import mean_aggregate
+from hushrank.federation.hierarchy import (
+    Hierarchy,
+    ProxyState,
+    apply_clients,
+    choose_proxies,
+    count_waiting,
+    pick_clients,
+    settle_step,
+    share_step,
+    takes_answer,
+)
+from hushrank.federation.proxy_sum import (
+    ProxyFormat,
+    choose_forwarded,
+    forward_sum,
+    join_sums,
+    sum_below_proxies,
+    sum_openly,
+    sum_secretly,
+)
+from hushrank.privacy.secure_messages import SumConfig, usual_threshold
+from hushrank.privacy.secure_sum import run_secure_sum
+from hushrank.streams import fold_in, seed_key
+from hushrank.types import Array
+
+KEY = seed_key(5)
+N_PARAMS = 7
+
+
+@dataclass(frozen=True)
+class Message:
+    delta: Array
+    weight: float
+
+
+def draw_messages(n: int, seed: int = 1) -> list[Message]:
+    rng = np.random.default_rng(seed)
+    return [Message(rng.normal(0, 0.01, N_PARAMS).astype(np.float32), float(rng.integers(1, 400))) for _ in range(n)]
+
+
+FORMAT = ProxyFormat(largest=0.1, most_weight=3072, n_clients=11)
+
+
+def test_users_are_divided_among_proxies_and_one_alone_joins_the_proxy_before() -> None:
+    hierarchy = Hierarchy(118_067)
+    assert (hierarchy.n_proxies, hierarchy.n_groups) == (1181, 2)
+    assert Hierarchy(201).n_proxies == 2 and Hierarchy(201).proxies_of(np.arange(198, 201)).tolist() == [1, 1, 1]
+    assert Hierarchy(202).proxies_of(np.array([199, 200, 201])).tolist() == [1, 2, 2]
+    small = Hierarchy(5)
+    assert (small.n_proxies, small.n_groups, small.proxies_of(np.arange(5)).tolist()) == (1, 1, [0] * 5)
+    with pytest.raises(ValueError, match="nobody to hide it among"):
+        Hierarchy(5, users_per_proxy=1)
+
+
+def test_a_proxy_tells_how_many_wait_and_one_alone_is_none() -> None:
+    state = apply_clients(ProxyState(), [4])
+    assert count_waiting(state) == (0, 0)
+    state = apply_clients(apply_clients(state, [7, 4]), [4])  # applying again is harmless
+    assert count_waiting(state) == (2, 0)
+    with pytest.raises(ValueError, match="1 clients are to be picked, must be from 2 to 2"):
+        pick_clients(state, 1, 0, key=KEY)
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), st.integers(0, 40).filter(lambda n: n != 1), min_size=1, max_size=12),
+    st.integers(2, 60),
+    st.integers(2, 12),
+)
+def test_a_step_has_as_many_as_were_wanted_and_leaves_nobody_alone(
+    waiting: dict[int, int], n_asked: int, each: int
+) -> None:
+    chosen = choose_proxies(waiting, n_asked, clients_each=each, key=KEY)
+    total, there = sum(chosen.values()), sum(waiting.values())
+    assert min(n_asked, there) <= total <= there and total <= n_asked + len(chosen)
+    assert all(2 <= n <= waiting[proxy] and waiting[proxy] - n != 1 for proxy, n in chosen.items())
+    shares = share_step({0: there, 1: 3, 2: 0}, n_asked, clients_each=each, key=KEY)
+    assert sum(shares.values()) == min(n_asked, there + 3) and 2 not in shares
+
+
+def test_a_tenth_of_k_proxies_give_ten_clients_each() -> None:
+    chosen = choose_proxies(dict.fromkeys(range(50), 100), 100, clients_each=10, key=KEY)
+    assert len(chosen) == 10 and set(chosen.values()) == {10}
+    assert set(chosen) != set(choose_proxies(dict.fromkeys(range(50), 100), 100, clients_each=10, key=seed_key(6)))
+    few = choose_proxies({0: 100, 1: 100, 2: 100}, 100, clients_each=10, key=KEY)
+    assert sorted(few.values()) == [32, 34, 34]  # fewer proxies than a tenth of K: each gives more
+    assert choose_proxies({0: 1, 1: 1}, 10, clients_each=10, key=KEY) == {}
+
+
+def test_groups_are_asked_in_proportion_to_those_who_wait() -> None:
+    found = [share_step({0: 900, 1: 100}, 10, clients_each=10, key=fold_in(KEY, np.asarray(n))) for n in range(300)]
+    first = sum(shares.get(0, 0) for shares in found) / 3000
+    assert 0.85 < first < 0.95  # 2.9 standard deviations of 300 draws
+
+
+def test_whoever_is_in_no_confirmed_sum_waits_on() -> None:
+    """A late answer, a sum that is not forwarded, a proxy that vanishes before it is confirmed: nobody is lost."""
+    state = pick_clients(apply_clients(ProxyState(), range(6)), 3, 0, key=KEY)
+    asked = sorted(state.asked)
+    after = settle_step(state, asked[:2])
+    assert after.waiting == frozenset(range(6)) - set(asked[:2]) and not after.asked
+    assert after.missed == {asked[2]} and apply_clients(after, [asked[2]]) == after  # behind those not asked yet
+    assert not takes_answer(after, asked[2])  # it comes back late: thrown away, and its client waits
+    assert settle_step(state, []).waiting == frozenset(range(6))  # the proxy vanished: nothing was confirmed
+    again = pick_clients(state, 2, 0, key=seed_key(8))  # it comes back without having settled
+    assert again.waiting == state.waiting and len(again.asked) == 2
+    assert settle_step(after, asked).waiting == after.waiting  # confirmed twice: counted once
+
+
+def test_the_sums_of_proxies_are_the_mean_of_their_clients() -> None:
+    messages = draw_messages(9)
+    proxies = [0, 0, 0, 0, 1, 1, 2, 2, 2]
+    flat = mean_aggregate([Message(m.delta.astype(np.float64), m.weight) for m in messages], n_params=N_PARAMS)
+    for format, error in ((None, 1e-15), (FORMAT, 9 * FORMAT.step / 2 / sum(m.weight for m in messages))):
+        joined = join_sums(sum_below_proxies(messages, proxies, [False] * 9, format))
+        assert joined is not None and joined.n_clients == 9 and joined.weight == sum(m.weight for m in messages)
+        assert np.abs(joined.total / joined.weight - flat).max() <= error + 1e-15
+    assert FORMAT.step / sum(m.weight for m in messages) < 1e-7
+
+
+def test_the_simulator_adds_the_words_of_the_protocol() -> None:
+    messages = draw_messages(5)
+    config = SumConfig(b"s" * 16, FORMAT.n_clients, N_PARAMS + 1, FORMAT.encoding.bound, usual_threshold(11))
+    entropy = {i: bytes([i]) * 32 for i in range(11)}
+    values = {i: FORMAT.write((messages * 3)[i]) for i in range(11)}
+    found = run_secure_sum(values, config, entropy=entropy).total
+    words = FORMAT.read(np.stack(list(values.values())).sum(axis=0, dtype=np.uint32), n_summed=11)
+    ours = sum_secretly((messages * 3)[:11], FORMAT)
+    assert ours is not None and np.array_equal(ours.total, words.total) and np.array_equal(found[:-1], ours.total)
+
+
+def test_a_proxy_refuses_to_forward_one_client() -> None:
+    alone, silent = draw_messages(1), [Message(np.zeros(N_PARAMS), 0.0)]
+    assert forward_sum(sum_openly(alone)) is None and forward_sum(sum_openly([*alone, *silent])) is None
+    assert sum_secretly(alone, FORMAT) is None
+    sums = sum_below_proxies([*alone, *draw_messages(2, 3)], [0, 1, 1], [False] * 3, None)
+    assert sums[0] is None and sums[1] is not None and sums[1].n_clients == 2
+    assert join_sums([None, None]) is None
+
+
+def test_what_was_handed_over_is_added_by_the_proxy_itself() -> None:
+    messages = draw_messages(4)
+    is_offloaded = [True, False, False, True]
+    (joined,) = sum_below_proxies(messages, [0] * 4, is_offloaded, FORMAT)
+    plain = sum_openly(messages)
+    assert joined is not None and plain is not None and joined.n_clients == 4
+    assert np.abs(joined.total - plain.total).max() <= FORMAT.step  # two roundings
+    (kept,) = sum_below_proxies(messages[:2], [0] * 2, is_offloaded[:2], FORMAT)
+    assert kept is None  # a secure sum of one is none, and the other alone is not forwarded
+
+
+def test_who_is_counted_depends_on_who_else_of_the_proxy_answered() -> None:
+    proxies = np.array([0, 0, 0, 1, 1, 2, 2])
+    answers = np.array([True, True, False, True, False, True, True])
+    nobody = np.zeros(7, bool)
+    open_sums = choose_forwarded(proxies, answers, nobody, is_secure=False)
+    assert open_sums.tolist() == [True, True, False, False, False, True, True]
+    secret = choose_forwarded(proxies, answers, nobody, is_secure=True)
+    assert secret.tolist() == [False] * 5 + [True, True]  # two of three are not more than two thirds
+    handed = np.array([False, True, True, False, False, False, False])
+    assert choose_forwarded(proxies, answers | handed, handed, is_secure=True)[:3].tolist() == [False, True, True]
+
+
+def test_a_range_without_room_for_weights_is_refused() -> None:
+    with pytest.raises(ValueError, match="no room for their weights"):
+        ProxyFormat(0.1, 2**30, 2**20)
+    with pytest.raises(ValueError, match="beyond the bound"):
+        ProxyFormat(1e-6, 10, 4).write(draw_messages(1)[0])
