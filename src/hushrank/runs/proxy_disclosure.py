@@ -21,6 +21,42 @@ _GROUP = (
 )
 
 
+_BEFORE_NOISE = "A client's proxy reads its update before there is any noise."
+
+
+def name_reader(proxies: ProxySetting | None) -> str:
+    """Who reads single updates, or the least that anybody reads."""
+    if proxies is None:
+        return "the server reads from every update which words its client searched for"
+    if proxies.format is None:
+        return "a proxy reads from every update which words its client searched for"
+    return "a proxy reads from the sum of its clients' updates which words they searched for"
+
+
+def hide_from_proxies(proxies: ProxySetting, *, has_noise: bool) -> str:
+    """From whom what a message tells is hidden."""
+    if has_noise:
+        return (
+            "The proxy reads that, and the server reads the sum before it adds the noise, which hides it from others."
+        )
+    if proxies.format is None:
+        return "The proxy reads that. Above it, only sums can be read, which no noise protects."
+    return "A secure sum hides it from the proxy, which reads the sum of its clients. No noise protects that sum."
+
+
+def except_handed(setting: PersonalSetting) -> str:
+    """Whose logs leave their devices all the same."""
+    is_handed = setting.settings.stragglers > 0 and setting.settings.offload == WHOLE
+    return " (a straggler's go to its proxy)" if is_handed else ""
+
+
+def _stays(setting: PersonalSetting) -> str:
+    """Whether clients keep what they have."""
+    settings = setting.settings
+    handed = settings.stragglers > 0 and settings.offload != NOTHING
+    return f"{STAYS}, but for stragglers, who hand tasks to their proxies" if handed else STAYS
+
+
 def describe_hierarchy(proxies: ProxySetting) -> Json:
     """For a run's JSON."""
     hierarchy = proxies.hierarchy
@@ -50,5 +86,7 @@ def disclose_proxies(setting: PersonalSetting, proxies: ProxySetting, flat: Disc
         if proxies.format is None
         else "the server sees only sums of proxies, and a proxy only the sum of its clients"
     )
-    promise = flat.promise if has_noise else f"No guarantee in numbers. {STAYS}; {single}."
+    promise = (
+        f"{flat.promise} {_BEFORE_NOISE}" if has_noise else f"No guarantee in numbers. {_stays(setting)}; {single}."
+    )
     return Disclosure(promise, (("a proxy", proxy), ("a group server", _GROUP), ("the server", server), *others))
