@@ -19,8 +19,6 @@ _GROUP = (
     "How many clients of each of its proxies wait, and the sum of each proxy's step: over at least "
     f"{FEWEST} clients, without saying which."
 )
-
-
 _BEFORE_NOISE = "A client's proxy reads its update before there is any noise."
 
 
@@ -81,12 +79,9 @@ def disclose_proxies(setting: PersonalSetting, proxies: ProxySetting, flat: Disc
     server = "How many clients wait below each group server, and the sum of each group server's step."
     server += " It adds the noise." if has_noise else " Sums carry no noise: the fewer clients, the more they say."
     others = tuple(line for line in flat.lines if line[0] != "the server")
-    single = (
-        "the server sees only sums of proxies"
-        if proxies.format is None
-        else "the server sees only sums of proxies, and a proxy only the sum of its clients"
-    )
-    promise = (
-        f"{flat.promise} {_BEFORE_NOISE}" if has_noise else f"No guarantee in numbers. {_stays(setting)}; {single}."
-    )
+    promise = f"No guarantee. {_stays(setting)}; a proxy sees its clients' updates, the server sums of them."
+    if proxies.format is not None:
+        promise = f"No guarantee in numbers. {_stays(setting)}; a proxy sees only the sum of its clients' updates."
+    if has_noise:
+        promise = f"{flat.promise} {_BEFORE_NOISE} {handed}".rstrip()
     return Disclosure(promise, (("a proxy", proxy), ("a group server", _GROUP), ("the server", server), *others))
