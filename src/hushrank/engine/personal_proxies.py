@@ -159,7 +159,8 @@ class ProxySchedule(RoundSchedule):
         room = self.cohort - sum(fresh.values())
         missed = self.choose({proxy: n.missed for proxy, n in counts.items()}, room, key=stream(key, 1))
         picks = {proxy: (fresh.get(proxy, 0), missed.get(proxy, 0)) for proxy in {**fresh, **missed}}
-        return proxies | {p: pick_clients(proxies[p], *n, key=stream(key, 2)) for p, n in picks.items()}
+        draws = stream(key, 2)
+        return proxies | {proxy: pick_clients(proxies[proxy], *n, key=draws) for proxy, n in picks.items()}
 
     def choose(self, waiting: dict[int, int], n_asked: int, *, key: Array) -> dict[int, int]:
         """{proxy: clients to pick}, by the server and then by each group server."""
