@@ -22,9 +22,12 @@ from hushrank.federation.hierarchy import (
     takes_answer,
 )
 from hushrank.federation.proxy_sum import (
+    GroupState,
     ProxyFormat,
+    add_sum,
     choose_forwarded,
     forward_sum,
+    is_same,
     join_sums,
     sum_below_proxies,
     sum_openly,
@@ -123,21 +126,20 @@ def test_the_sums_of_proxies_are_the_mean_of_their_clients() -> None:
     proxies = [0, 0, 0, 0, 1, 1, 2, 2, 2]
     flat = mean_aggregate([Message(m.delta.astype(np.float64), m.weight) for m in messages], n_params=N_PARAMS)
     for format, error in ((None, 1e-15), (FORMAT, 9 * FORMAT.step / 2 / sum(m.weight for m in messages))):
-        joined = join_sums(sum_below_proxies(messages, proxies, [False] * 9, format))
+        joined = join_sums(sum_below_proxies(messages, proxies, [False] * 9, format).values())
         assert joined is not None and joined.n_clients == 9 and joined.weight == sum(m.weight for m in messages)
         assert np.abs(joined.total / joined.weight - flat).max() <= error + 1e-15
-    assert FORMAT.step / sum(m.weight for m in messages) < 1e-7
+    assert FORMAT.step / sum(m.weight for m in messages) < 1e-14
 
 
 def test_the_simulator_adds_the_words_of_the_protocol() -> None:
-    messages = draw_messages(5)
-    config = SumConfig(b"s" * 16, FORMAT.n_clients, N_PARAMS + 1, FORMAT.encoding.bound, usual_threshold(11))
+    messages, asked = draw_messages(11), usual_threshold(11)
+    config = SumConfig(b"s" * 16, 11, 2 * N_PARAMS + 2, FORMAT.encoding.bound, asked)
     entropy = {i: bytes([i]) * 32 for i in range(11)}
-    values = {i: FORMAT.write((messages * 3)[i]) for i in range(11)}
-    found = run_secure_sum(values, config, entropy=entropy).total
-    words = FORMAT.read(np.stack(list(values.values())).sum(axis=0, dtype=np.uint32), n_summed=11)
-    ours = sum_secretly((messages * 3)[:11], FORMAT)
-    assert ours is not None and np.array_equal(ours.total, words.total) and np.array_equal(found[:-1], ours.total)
+    values = {i: FORMAT.write(message) for i, message in enumerate(messages)}
+    found = FORMAT.read(run_secure_sum(values, config, entropy=entropy).total, n_summed=11)
+    ours = sum_secretly(messages, FORMAT)
+    assert ours is not None and is_same(ours, found) and ours.weight == sum(m.weight for m in messages)
 
 
 def test_a_proxy_refuses_to_forward_one_client() -> None:
@@ -152,12 +154,13 @@ def test_a_proxy_refuses_to_forward_one_client() -> None:
 def test_what_was_handed_over_is_added_by_the_proxy_itself() -> None:
     messages = draw_messages(4)
     is_offloaded = [True, False, False, True]
-    (joined,) = sum_below_proxies(messages, [0] * 4, is_offloaded, FORMAT)
+    joined = sum_below_proxies(messages, [0] * 4, is_offloaded, FORMAT)[0]
     plain = sum_openly(messages)
     assert joined is not None and plain is not None and joined.n_clients == 4
     assert np.abs(joined.total - plain.total).max() <= FORMAT.step  # two roundings
-    (kept,) = sum_below_proxies(messages[:2], [0] * 2, is_offloaded[:2], FORMAT)
-    assert kept is None  # a secure sum of one is none, and the other alone is not forwarded
+    assert sum_below_proxies(messages[:2], [0] * 2, is_offloaded[:2], FORMAT) == {
+        0: None
+    }  # a secure sum of one is none, and the other alone is not forwarded
 
 
 def test_who_is_counted_depends_on_who_else_of_the_proxy_answered() -> None:
@@ -175,5 +178,32 @@ def test_who_is_counted_depends_on_who_else_of_the_proxy_answered() -> None:
 def test_a_range_without_room_for_weights_is_refused() -> None:
     with pytest.raises(ValueError, match="no room for their weights"):
         ProxyFormat(0.1, 2**30, 2**20)
-    with pytest.raises(ValueError, match="beyond the bound"):
+    with pytest.raises(ValueError, match="7 numbers of updates are beyond 1e-06"):
         ProxyFormat(1e-6, 10, 4).write(draw_messages(1)[0])
+
+
+def test_a_sum_is_confirmed_once_in_its_step_whatever_gets_lost() -> None:
+    """The proxy vanishes after it has sent its sum, comes back and sends it again, or too late."""
+    part, other = (sum_openly(draw_messages(3, seed)) for seed in (1, 2))
+    assert part is not None and other is not None
+    group, is_confirmed = add_sum(GroupState(5), 8, part, step=5)
+    assert is_confirmed and group.sums == {8: part}
+    again, is_confirmed = add_sum(group, 8, part, step=5)
+    assert is_confirmed and again == group  # counted once
+    assert add_sum(group, 8, other, step=5) == (group, False)  # another sum of the same step: its clients wait
+    assert add_sum(GroupState(6), 8, part, step=5) == (GroupState(6), False)  # after its step
+    alone = sum_openly(draw_messages(1))
+    assert alone is not None
+    with pytest.raises(ValueError, match="a sum of 1 client came"):
+        add_sum(group, 9, alone, step=5)
+
+
+@given(st.integers(1, 100_000), st.integers(2, 1100), st.floats(1e-4, 10.0))
+def test_extreme_updates_are_added_within_half_a_step_each(most_weight: int, n_clients: int, largest: float) -> None:
+    format = ProxyFormat(largest, most_weight, n_clients)
+    edge = np.array([largest, -largest, 0.0, -largest / 3])
+    message = Message(edge, float(most_weight))
+    words = np.stack([format.write(message)] * n_clients).sum(axis=0, dtype=np.uint32)
+    found = format.decode(words, n_summed=n_clients)
+    assert found.weight == n_clients * most_weight
+    assert np.abs(found.total - n_clients * most_weight * edge).max() <= n_clients * format.step * 0.5001

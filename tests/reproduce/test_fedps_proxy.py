@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_fedps_tables import AOL, TINY, finish
+from finished_searches import TINY, finish
 
 from hushrank.reproduce.papers import fedps, fedps_proxy
 from hushrank.reproduce.reproduce import ReproduceOptions, prepare, reproduce
-from hushrank.reproduce.reproduction import ReproductionSize
+from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
 from hushrank.reproduce.verdicts import NotJudged, Trials
 from hushrank.runs.pool import PoolOptions
 
@@ -62,7 +62,7 @@ def test_weeks_with_proxies_are_judged_early_and_late(tmp_path: Path) -> None:
 
 def test_tables_4_and_5_are_of_proxies_with_stragglers() -> None:
     for make in (fedps.cohorts, fedps.local_epochs):
-        trials = make(AOL, ReproductionSize(repeats=1))
+        trials = make(DataChoice("aol", "aol-like", is_stand_in=True), ReproductionSize(repeats=1))
         assert {(t.recipe.topology, t.recipe.stragglers) for t in trials} == {("proxy", 0.1)}
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from finished_searches import TINY, finish
 
 from hushrank.recipes.recipe import change_recipe
 from hushrank.reproduce.listing import estimate_search
@@ -23,35 +22,6 @@ from hushrank.runs.pool import PoolOptions
 
 AOL = DataChoice("aol", "aol-like", is_stand_in=True)
 COMMERCIAL = DataChoice("commercial", "commercial-like", is_stand_in=True)
-NOISE = np.linspace(-0.01, 0.01, 20)  # of the users
-TINY = {"data": "aol-like:n_users=6,n_documents=200,median_searches=30,seed=3", "word_dim": 4, "rounds": 1, "cohort": 3}
-
-
-def finish(
-    place: Path,
-    cell: Mapping[str, Any],
-    *,
-    users: float = 0.5,
-    validation: Sequence[float] = (0.1, 0.3, 0.2),
-    test: Sequence[float] = (0.1, 0.5, 0.6),
-    original: float = 0.2,
-    **recipe: object,
-) -> Finished:
-    """A training with a look after each round, and twenty users around a level at the best of them."""
-    directory = place / "-".join(map(str, cell.values()))
-    directory.mkdir(parents=True)
-    curves = {"vali/MAP": validation, "offline/MAP": test, "original/MAP": [original] * len(test)}
-    rows = [
-        {"click": "log", "fold": 1, "repeat": 0, "name": name, "round": n, "interactions": 7 * n, "value": value}
-        for name, values in curves.items()
-        for n, value in enumerate(values)
-    ]
-    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    save_file({"log/1/0/best/offline/MAP": users + NOISE}, directory / "users.safetensors")
-    settings = {"recipe": "fedps", "clicks": "log", "n_clients": 300, "cohort": 10, "rounds": len(test) - 1, **recipe}
-    result = {"recipe": settings, "metrics": {}, "data": {}, "seed": 0, "device": "cpu", "warnings": []}
-    (directory / "result.json").write_text(json.dumps(result))
-    return Finished({"data": "aol-like", **cell}, directory, result)
 
 
 def overall(place: Path, *, federated: float = 0.5, knrm: float = 0.3) -> Trials:

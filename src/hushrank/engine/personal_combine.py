@@ -23,14 +23,15 @@ from hushrank.federation.gathering import (
     rule_on_trial,
 )
 from hushrank.federation.hierarchy import FEWEST
-from hushrank.federation.proxy_sum import PartialSum, WholeMessage, join_sums
+from hushrank.federation.proxy_sum import PartialSum, WholeMessage
 from hushrank.federation.seen import EVIDENCE
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, Combined, NamedArrays, Weighted
 
 ALONE = f"{EVIDENCE}/alone"  # of a step: 1 where it is lost because fewer updates counted
 HELD_BACK = f"{EVIDENCE}/held_back"  # of a step: sums that proxies did not forward because fewer updates counted
-SumBelow = Callable[[Iterable[Weighted], Array], list[PartialSum | None]]  # messages and their ids -> sums of proxies
+# (messages, their ids, step) -> the sum of what proxies forward, and how many forwarded nothing
+SumBelow = Callable[[Iterable[Weighted], Array, int], tuple[PartialSum | None, int]]
 
 
 class StreamedMessages(Sequence[Weighted]):
@@ -88,7 +89,10 @@ def combine_step(
         mean = partial(setting.exchange.combine, n_params=len(params), cohort=float(n_asked))
         draws = stream(key, Purpose.SERVER_NOISE, number)
         if sum_below is not None:
-            return average_sums(setting, sum_below(usable, ids), partial(mean, key=draws), cohort=float(n_asked))
+            joined, n_held = sum_below(usable, ids, number)
+            combined = average_sum(setting, joined, partial(mean, key=draws), cohort=float(n_asked))
+            held: dict[str, float] = {HELD_BACK: n_held} if n_held else {}
+            return combined, held if combined is not None else {**held, ALONE: 1}
         counted = CountedMessages(usable)
         combined = Combined(mean(counted, key=draws))
         return (combined, {}) if counted.n_counting >= FEWEST else (None, {ALONE: 1})
@@ -115,14 +119,12 @@ def combine_step(
     return combined, refused if combined is None else {**name_evidence(combined, is_malicious), **refused}
 
 
-def average_sums(
-    setting: PersonalSetting, sums: Sequence[PartialSum | None], mean: Callable[..., Array], *, cohort: float
-) -> tuple[Combined | None, dict[str, float]]:
-    """One update of what proxies forward, and how many sums they kept; mean: of messages, with its noise."""
-    n_kept, joined = sum(part is None for part in sums), join_sums(sums)
-    evidence: dict[str, float] = {HELD_BACK: n_kept} if n_kept else {}
+def average_sum(
+    setting: PersonalSetting, joined: PartialSum | None, mean: Callable[..., Array], *, cohort: float
+) -> Combined | None:
+    """One update of what proxies forward; mean: of messages, with its noise."""
     if joined is None:
-        return None, {**evidence, ALONE: 1}
+        return None
     if setting.exchange.protection.divisor(cohort) is None:
-        return Combined(joined.total / joined.weight), evidence
-    return Combined(mean([WholeMessage(joined.total)])), evidence
+        return Combined(joined.total / joined.weight)
+    return Combined(mean([WholeMessage(joined.total)]))

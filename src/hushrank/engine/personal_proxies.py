@@ -28,7 +28,15 @@ from hushrank.federation.hierarchy import (
     settle_step,
     share_step,
 )
-from hushrank.federation.proxy_sum import PartialSum, ProxyFormat, choose_forwarded, sum_below_proxies
+from hushrank.federation.proxy_sum import (
+    GroupState,
+    PartialSum,
+    ProxyFormat,
+    add_sum,
+    choose_forwarded,
+    join_sums,
+    sum_below_proxies,
+)
 from hushrank.streams import Purpose, draw_uniform, fold_in, stream
 from hushrank.types import Array, Weighted
 
@@ -45,10 +53,19 @@ class ProxySetting:
     dropout: float = 0.0  # probability that a proxy vanishes in an attempt
     format: ProxyFormat | None = None  # of a secure sum under each proxy; None: the proxy sees its clients' updates
 
-    def sum_messages(self, messages: Iterable[Weighted], ids: Array, is_offloaded: Array) -> list[PartialSum | None]:
-        """What each proxy forwards of a step's messages of ids [n], ascending; None: nothing."""
+    def sum_messages(
+        self, messages: Iterable[Weighted], ids: Array, is_offloaded: Array, *, step: int
+    ) -> tuple[PartialSum | None, int]:
+        """The server's sum of a step's messages of ids [n], ascending, and how many proxies forwarded nothing."""
         proxies = self.hierarchy.proxies_of(ids).tolist()
-        return sum_below_proxies(messages, proxies, is_offloaded.tolist(), self.format)
+        forwarded = sum_below_proxies(messages, proxies, is_offloaded.tolist(), self.format)
+        groups: dict[int, GroupState] = {}
+        for proxy, part in forwarded.items():
+            group = self.hierarchy.group_of(proxy)
+            if part is not None:
+                groups[group], _ = add_sum(groups.get(group, GroupState(step)), proxy, part, step=step)
+        joined = join_sums(join_sums(state.sums.values()) for state in groups.values())
+        return joined, sum(part is None for part in forwarded.values())
 
 
 @dataclass(frozen=True)
@@ -142,7 +159,8 @@ class ProxySchedule(RoundSchedule):
         room = self.cohort - sum(fresh.values())
         missed = self.choose({proxy: n.missed for proxy, n in counts.items()}, room, key=stream(key, 1))
         picks = {proxy: (fresh.get(proxy, 0), missed.get(proxy, 0)) for proxy in {**fresh, **missed}}
-        return proxies | {p: pick_clients(proxies[p], *n, key=stream(key, 2)) for p, n in picks.items()}
+        draws = stream(key, 2)
+        return proxies | {proxy: pick_clients(proxies[proxy], *n, key=draws) for proxy, n in picks.items()}
 
     def choose(self, waiting: dict[int, int], n_asked: int, *, key: Array) -> dict[int, int]:
         """{proxy: clients to pick}, by the server and then by each group server."""

@@ -127,7 +127,7 @@ class FlatSearch:
         proxies, lateness = self.setting.proxies, self.lateness
         if proxies is None or not isinstance(lateness, ProxyLateness):
             return None
-        return lambda messages, ids: proxies.sum_messages(messages, ids, lateness.is_offloaded[ids])
+        return lambda messages, ids, step: proxies.sum_messages(messages, ids, lateness.is_offloaded[ids], step=step)
 
     def count_searches(self, step: SearchStep) -> tuple[int, int]:
         """That clients have in a step; and how many of them they had to cut or to leave out."""

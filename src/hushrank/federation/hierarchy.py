@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.streams import draw_bits, draw_uniform, fold_in, stream
+from hushrank.streams import draw_bits, draw_uniform, fold_in
 from hushrank.types import Array
 
 FEWEST = 2  # clients in a sum that leaves a proxy. Why: a sum of one is that client's update
@@ -91,7 +91,9 @@ def pick_clients(state: ProxyState, n_fresh: int, n_missed: int, *, key: Array) 
     """The proxy picks so many of those who wait; key: of the step. A step that was not settled is given up."""
     asked = frozenset[int]()
     for some, n in ((state.fresh, n_fresh), (state.missed, n_missed)):
-        if n and not FEWEST <= n <= len(some):
+        if n == 0:
+            continue
+        if not FEWEST <= n <= len(some):
             raise ValueError(f"{n} clients are to be picked, must be from {FEWEST} to {len(some)}, who wait.")
         ids = np.array(sorted(some), dtype=np.int64)
         asked |= frozenset(ids[np.argsort(draw_bits(fold_in(key, ids), 1)[:, 0], kind="stable")[:n]].tolist())
@@ -122,13 +124,12 @@ def share_step(waiting: Mapping[int, int], n_asked: int, *, clients_each: int, k
     wanted = min(n_asked, sum(left.values()))
     size = _divide(n_asked, clients_each, most=n_asked)
     shares: dict[int, int] = {}
-    for slot in range(wanted):
+    for uniform in draw_uniform(key, wanted).tolist():
         rest = wanted - sum(shares.values())
         if rest <= 0:
             break
         ends = np.cumsum(list(left.values()))
-        draw = float(draw_uniform(stream(key, slot), 1)[0]) * int(ends[-1])
-        group = list(left)[int(np.searchsorted(ends, draw, side="right"))]
+        group = list(left)[int(np.searchsorted(ends, uniform * int(ends[-1]), side="right"))]
         n = min(size, rest, left[group])
         shares[group] = shares.get(group, 0) + n
         left[group] -= n

@@ -2,14 +2,15 @@
 
 Joined, the sums give M += sum n_j delta_j / sum n_j: what the server would make of the single updates, to rounding.
 Under a secure sum the proxy itself learns only the sum of those that trained on their own; whoever handed its task over
-has no secret from the proxy, which adds that update itself. Rounding comes after the weight, unlike in `SumFormat`:
-numbers of pairs differ by orders of magnitude, and one rounded before would lose the digits of all.
+has no secret from the proxy, which adds that update itself. Differs from `SumFormat`: numbers of pairs differ by orders
+of magnitude, so that a number takes two words of 32 bits, and rounding comes after the weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -48,36 +49,55 @@ class ProxyFormat:
     n_clients: int  # that are added at most
 
     def __post_init__(self) -> None:
-        if self._unit * self.encoding.scale < 1:
+        if self._unit / self.step < 1:
             raise ValueError(
                 f"a secure sum of {self.n_clients} clients with weights up to {self.most_weight} has no room for their "
                 "weights: set users_per_proxy or cohort lower."
             )
 
     @property
+    def bits(self) -> int:
+        """Of a word that a client fills. Why not more than 24: two of them, added up, are exact in float64."""
+        return min(24, int(math.log2((2**31 - 1) // self.n_clients)))
+
+    @property
     def encoding(self) -> FixedPoint:
-        return FixedPoint(self.largest * self.most_weight, self.n_clients)
+        """Of the words."""
+        return FixedPoint(2.0**self.bits, self.n_clients)
 
     @property
     def step(self) -> float:
-        """Between two sums of n_j delta_j; each client adds at most half of it as an error."""
-        return 1.0 / self.encoding.scale
+        """Between two sums of n_j delta_j, a power of two; each client adds at most half of it as an error."""
+        return float(2.0 ** math.ceil(math.log2(self.largest * self.most_weight) + 1 - 2 * self.bits))
 
     @property
     def _unit(self) -> float:
         """What a weight of 1 is written as. Why a power of two: it is read back exactly."""
-        return float(2.0 ** np.floor(np.log2(self.largest)))
+        return float(2.0 ** math.floor(math.log2(self.largest)))
 
     def write(self, message: Weighted) -> Array:
-        """[n_params + 1] uint32; a weight beyond the most counts as the most."""
-        weight = min(message.weight, self.most_weight)
-        values = np.append(weight * np.asarray(message.delta, np.float64), weight * self._unit)
-        return encode_values(values, self.encoding)
+        """[2 n_params + 2] uint32: the upper words of all numbers, then the lower ones. A weight beyond the most counts
+        as the most."""
+        delta, weight = np.asarray(message.delta, np.float64), min(message.weight, self.most_weight)
+        n_outside = delta.size - int(np.count_nonzero(np.abs(delta) <= self.largest))
+        if n_outside:
+            raise ValueError(
+                f"{n_outside} numbers of updates are beyond {self.largest:g}, the range of this secure sum, or no "
+                "numbers: leave sum_bound out, or set it higher."
+            )
+        steps = np.rint(np.append(weight * delta, weight * self._unit) / self.step).astype(np.int64)
+        words = np.concatenate([steps >> self.bits, steps & (2**self.bits - 1)])
+        return encode_values(words.astype(np.float64), self.encoding)
 
-    def read(self, words: Array, *, n_summed: int) -> PartialSum:
-        """Of the words [n_params + 1] that n_summed clients add up to."""
-        total = decode_sum(words, self.encoding, n_summed=n_summed)
-        return PartialSum(total[:-1], float(total[-1] / self._unit), n_summed)
+    def decode(self, words: Array, *, n_summed: int) -> PartialSum:
+        """`read` of the words [2 n_params + 2] that n_summed clients add up to modulo 2^32."""
+        return self.read(decode_sum(words, self.encoding, n_summed=n_summed), n_summed=n_summed)
+
+    def read(self, total: Array, *, n_summed: int) -> PartialSum:
+        """total: the sum of all words, as whole numbers."""
+        upper, lower = np.split(total, 2)
+        values = (upper * 2.0**self.bits + lower) * self.step
+        return PartialSum(values[:-1], float(values[-1] / self._unit), n_summed)
 
 
 def sum_openly(messages: Iterable[Weighted]) -> PartialSum | None:
@@ -97,7 +117,7 @@ def sum_secretly(messages: Iterable[Weighted], format: ProxyFormat) -> PartialSu
         if message.weight > 0:
             added = format.write(message)
             words, n = (added if n == 0 else words + added), n + 1
-    return format.read(words, n_summed=n) if n >= FEWEST else None
+    return format.decode(words, n_summed=n) if n >= FEWEST else None
 
 
 def join_sums(parts: Iterable[PartialSum | None]) -> PartialSum | None:
@@ -114,23 +134,54 @@ def forward_sum(part: PartialSum | None) -> PartialSum | None:
     return part if part is not None and part.n_clients >= FEWEST else None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What a group server keeps in one step."""
+
+    step: int
+    sums: Mapping[int, PartialSum] = field(default_factory=dict)  # by proxy
+
+
+def add_sum(state: GroupState, proxy: int, part: PartialSum, *, step: int) -> tuple[GroupState, bool]:
+    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
+    then, and keeps its own state before it sends: whatever gets lost in between, it sends the same sum again.
+
+    A sum that is there already is confirmed and counted once. One that comes after its step is not confirmed: its
+    clients wait. Nor is another one of the same proxy and step.
+    """
+    if part.n_clients < FEWEST:
+        raise ValueError(
+            f"a sum of {part.n_clients} client came, must be of {FEWEST} or more: it would show its update."
+        )
+    if step != state.step:
+        return state, False
+    if proxy in state.sums:
+        return state, is_same(state.sums[proxy], part)
+    return replace(state, sums={**state.sums, proxy: part}), True
+
+
+def is_same(one: PartialSum, other: PartialSum) -> bool:
+    counts = (one.weight, one.n_clients) == (other.weight, other.n_clients)
+    return counts and np.array_equal(one.total, other.total)
+
+
 def sum_below_proxies(
     messages: Iterable[Weighted], proxies: Sequence[int], is_offloaded: Sequence[bool], format: ProxyFormat | None
-) -> list[PartialSum | None]:
-    """What each proxy forwards of the messages of a step, which come in the order of their proxies; None: nothing.
+) -> dict[int, PartialSum | None]:
+    """{proxy: what it forwards} of the messages of a step, which come in the order of their proxies; None: nothing.
 
     proxies, is_offloaded: of each message. format: of a secure sum under each proxy; None: the proxy sees updates.
     """
     owned = zip(messages, proxies, is_offloaded, strict=True)
-    found = []
-    for _, below in groupby(owned, key=lambda one: one[1]):
+    found: dict[int, PartialSum | None] = {}
+    for proxy, below in groupby(owned, key=lambda one: one[1]):
         if format is None:
-            found.append(forward_sum(sum_openly(message for message, _, _ in below)))
+            found[proxy] = forward_sum(sum_openly(message for message, _, _ in below))
             continue
         known = list(below)
         own = sum_secretly((message for message, _, is_done in known if not is_done), format)
         handed = sum_openly(message for message, _, is_done in known if is_done)
-        found.append(forward_sum(join_sums([own, handed])))
+        found[proxy] = forward_sum(join_sums([own, handed]))
     return found
 
 

@@ -25,7 +25,13 @@ from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.experiment import RunPlacement
-from hushrank.runs.proxy_disclosure import describe_hierarchy, disclose_proxies
+from hushrank.runs.proxy_disclosure import (
+    describe_hierarchy,
+    disclose_proxies,
+    except_handed,
+    hide_from_proxies,
+    name_reader,
+)
 from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
@@ -75,13 +81,11 @@ class PersonalExperiment:
         setting = self.setting
         if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
             return []
-        sentence = (
-            f"word_vectors={setting.sharing.words} without noise: the server reads from every update which words its "
-            "client searched for."
-        )
+        sentence = f"word_vectors={setting.sharing.words} without noise: {name_reader(setting.proxies)}."
+        but = "the server" if setting.proxies is None else "server and proxies"
         advice = (
-            "privacy=sound hides it from everybody but the server. Without word_vectors, updates still tell about "
-            "words, but do not name them."
+            f"privacy=sound hides it from everybody but {but}. Without word_vectors, updates still tell about words, "
+            "but do not name them."
         )
         return [Notice("words-read", sentence, advice)]
 
@@ -255,7 +259,9 @@ def describe_single(setting: PersonalSetting) -> str:
     protection = setting.exchange.protection
     pairs = "" if protection.counts_alike else ", and how many pairs of documents it was learnt from"
     hidden = "No noise hides that, neither from the server nor, in the mean of a step, from everybody else."
-    if protection.has_noise and not protection.n_makers:
+    if setting.proxies is not None:
+        hidden = hide_from_proxies(setting.proxies, has_noise=protection.has_noise)
+    elif protection.has_noise and not protection.n_makers:
         hidden = "The server reads that before it adds the noise; the noise hides it from everybody else."
     elif protection.has_noise:
         hidden = (
@@ -280,7 +286,11 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
         )
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
     said = said if setting.proxies is None else disclose_proxies(setting, setting.proxies, said)
-    own = "Its own log, history, features and personal word vectors, which never leave it, and the model of every step."
+    but = "" if setting.proxies is None else except_handed(setting)
+    own = (
+        f"Its own log, history, features and personal word vectors, which never leave it{but}, and the model of every "
+        "step."
+    )
     times = f" Each client sends {count_answers(recipe)} messages in all, one in every round."
     often = "" if setting.settings.updating == "online" else times
     run = (

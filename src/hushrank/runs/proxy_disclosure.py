@@ -19,6 +19,40 @@ _GROUP = (
     "How many clients of each of its proxies wait, and the sum of each proxy's step: over at least "
     f"{FEWEST} clients, without saying which."
 )
+_BEFORE_NOISE = "A client's proxy reads its update before there is any noise."
+
+
+def name_reader(proxies: ProxySetting | None) -> str:
+    """Who reads single updates, or the least that anybody reads."""
+    if proxies is None:
+        return "the server reads from every update which words its client searched for"
+    if proxies.format is None:
+        return "a proxy reads from every update which words its client searched for"
+    return "a proxy reads from the sum of its clients' updates which words they searched for"
+
+
+def hide_from_proxies(proxies: ProxySetting, *, has_noise: bool) -> str:
+    """From whom what a message tells is hidden."""
+    if has_noise:
+        return (
+            "The proxy reads that, and the server reads the sum before it adds the noise, which hides it from others."
+        )
+    if proxies.format is None:
+        return "The proxy reads that. Above it, only sums can be read, which no noise protects."
+    return "A secure sum hides it from the proxy, which reads the sum of its clients. No noise protects that sum."
+
+
+def except_handed(setting: PersonalSetting) -> str:
+    """Whose logs leave their devices all the same."""
+    is_handed = setting.settings.stragglers > 0 and setting.settings.offload == WHOLE
+    return " (a straggler's go to its proxy)" if is_handed else ""
+
+
+def _stays(setting: PersonalSetting) -> str:
+    """Whether clients keep what they have."""
+    settings = setting.settings
+    handed = settings.stragglers > 0 and settings.offload != NOTHING
+    return f"{STAYS}, but for stragglers, who hand tasks to their proxies" if handed else STAYS
 
 
 def describe_hierarchy(proxies: ProxySetting) -> Json:
@@ -45,10 +79,9 @@ def disclose_proxies(setting: PersonalSetting, proxies: ProxySetting, flat: Disc
     server = "How many clients wait below each group server, and the sum of each group server's step."
     server += " It adds the noise." if has_noise else " Sums carry no noise: the fewer clients, the more they say."
     others = tuple(line for line in flat.lines if line[0] != "the server")
-    single = (
-        "the server sees only sums of proxies"
-        if proxies.format is None
-        else "the server sees only sums of proxies, and a proxy only the sum of its clients"
-    )
-    promise = flat.promise if has_noise else f"No guarantee in numbers. {STAYS}; {single}."
+    promise = f"No guarantee. {_stays(setting)}; a proxy sees its clients' updates, the server sums of them."
+    if proxies.format is not None:
+        promise = f"No guarantee in numbers. {_stays(setting)}; a proxy sees only the sum of its clients' updates."
+    if has_noise:
+        promise = f"{flat.promise} {_BEFORE_NOISE} {handed}".rstrip()
     return Disclosure(promise, (("a proxy", proxy), ("a group server", _GROUP), ("the server", server), *others))
