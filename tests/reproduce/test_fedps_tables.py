@@ -220,7 +220,7 @@ def test_an_estimate_of_personalised_search_counts_users_rounds_epochs_and_weeks
     (one,) = fedps.local_epochs(AOL, ReproductionSize(repeats=1))[:1]
     long, often, weekly = (
         change_recipe(one.recipe, change)
-        for change in ({"rounds": 2 * fedps.ROUNDS}, {"epochs": 2}, {"updating": "retrain", "eval_every": None})
+        for change in ({"rounds": 2 * fedps.ROUNDS["aol"]}, {"epochs": 2}, {"updating": "retrain", "eval_every": None})
     )
     seconds = [estimate_search(recipe) for recipe in (one.recipe, often, long, weekly)]
     assert seconds == sorted(seconds) and seconds[-1] > 3 * seconds[0]
