@@ -5,14 +5,16 @@ entropy of its topics differs from the query's by at most 0.2 nats. Ten are trie
 taken. Differs: the paper leaves the method open; this is ours.
 
 The words of the covers depend on the key and on the query's words, in any order, and on nothing else. Why: who asks
-twice gets the same covers again. With new ones each time, the query would be what both sets have in common. On a device
-the key is a secret of the device (`KeyedEntropy`); order and pauses are new each time.
+twice gets the same covers again. With new ones each time, the query would be what both sets have in common. Unknown
+words count by their letters: two queries with other words never share covers, or the covers would be what both sets
+have in common. On a device the key is a secret of the device (`KeyedEntropy`); order and pauses are new each time.
 
 Shapes: n queries of L words, padded with 0; k covers for each; R tries; T topics.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +63,8 @@ def cover_query(
 
     numbers: [L] of its words; words: of all numbers. order_key: of order and pauses; a seeded one for simulations.
     """
-    covers = draw_covers(topics, np.atleast_2d(numbers), key=key, n_covers=settings.n_covers)[0]
+    own = stream(key, *(_number_letters(word) for word in sorted(text.split())))
+    covers = draw_covers(topics, np.atleast_2d(numbers), key=own, n_covers=settings.n_covers)[0]
     texts = [text, *(" ".join(words[number] for number in cover if number) for cover in covers)]
     draws = draw_uniform(stream(order_key, Purpose.COVER_ORDER), 2 * len(texts)).astype(np.float64)
     order = np.argsort(draws[: len(texts)], kind="stable")
@@ -71,6 +74,11 @@ def cover_query(
         tuple(texts[place] for place in order), tuple(pauses.tolist()), _WITH_COVERS.format(n=len(texts))
     )
     return sent, int(np.argmin(order))
+
+
+def _number_letters(word: str) -> int:
+    """64 bits that hardly any other word has."""
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
 
 
 def send_alone(text: str) -> tuple[PrivateQueries, int]:
@@ -88,17 +96,22 @@ def draw_covers(topics: CoverTopics, queries: Array, *, key: Array, n_covers: in
     for cover in range(n_covers):
         draws = draw_uniform(fold_in(keys, np.asarray(cover)), 1 + N_TRIES * length).astype(np.float64)
         unlike = choose_unlike(topics.shares, mixes, draws[:, 0])
-        tries = _draw_words(topics, unlike, draws[:, 1:].reshape(n, N_TRIES, length)[..., :width], n_words)
+        by_place = draws[:, 1:].reshape(n, length, N_TRIES)[:, :width]  # Why so: padding adds draws behind all others
+        tries = _draw_words(topics, unlike, by_place.swapaxes(1, 2), n_words)
         found[:, cover, :width] = tries[np.arange(n), _choose_try(topics, tries, queries, mixes)]
     return found
 
 
 def key_queries(key: Array, queries: Array) -> Array:
-    """[n, 2] one key for each query [n, L], the same for the same words in any order."""
-    keys = stream(key, Purpose.COVER)
-    for column in np.sort(queries, axis=1).T:
-        keys = fold_in(keys, column)
-    return keys
+    """[n, 2] one key for each query [n, L], the same for the same words in any order and with any padding.
+
+    Of a secret (`KeyedEntropy`) ask for one query at a time: it gives one key for all names that are folded in at once.
+    """
+    words = np.asarray(queries, dtype=np.uint64)
+    mixed = (words + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # wraps
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    codes = np.where(words > 0, mixed ^ (mixed >> np.uint64(29)), np.uint64(0)).sum(axis=1, dtype=np.uint64)
+    return fold_in(stream(key, Purpose.COVER), codes)
 
 
 def choose_unlike(shares: Array, mixes: Array, draws: Array) -> Array:

@@ -183,7 +183,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
         )
     trained = zip(prepared.trials, jobs[: len(prepared.trials)], strict=True)
     outcome = Trials(tuple(finish(prepared, *each) for each in trained))
-    found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
+    found = describe(prepared, outcome, options, began=began)
     write_json(prepared.directory / "result.json", found)
     runs = [from_directory(job.directory) for job in jobs if job.is_finished]
     write_reproduction(found, prepared.directory / "report.html", runs=runs)
@@ -200,7 +200,8 @@ def finish(prepared: Prepared, trial: Trial, job: Job) -> Finished:
     return Finished(trial.cell, job.directory, make_worst(trial, choice, metrics))
 
 
-def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> Json:
+def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, began: float) -> Json:
+    """The result as JSON. began: by `time.monotonic`."""
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
     wanted = [choice.name for choice in prepared.data if choice.is_stand_in]
@@ -229,7 +230,7 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         **found,
         "runs": [f"../runs/{job.directory.name}" for job in prepared.jobs if job.is_finished],
         "when": now(),
-        "seconds": round(seconds, 1),
+        "seconds": round(time.monotonic() - began, 1),
     }
 
 

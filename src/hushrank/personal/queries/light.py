@@ -24,8 +24,27 @@ from hushrank.types import Array
 
 _STEPS = 12
 _RIDGE = 1e-2
-# Fitted by benchmarks/queries.py on 300 generated users (personal-like, seed 101).
-STARTING_WEIGHTS: dict[str, float] = {}
+# Fitted on the training period of 300 generated users (personal-like, seed 101), by `python -m benchmarks.queries
+# --weights`. Features that are the same for a whole list have none.
+STARTING_WEIGHTS = {
+    "reciprocal_rank": 0.871,
+    "bm25": -2.744,
+    "bm25_share": 2.094,
+    "coverage": 5.636,
+    "query_topic": 0.08,
+    "clicks": 0.558,
+    "clicks_session": -0.375,
+    "clicks_same_query": 3.322,
+    "clicks_similar_query": -0.352,
+    "skips": -0.027,
+    "skips_same_query": -0.077,
+    "times_listed": 0.046,
+    "click_recency": 0.386,
+    "topic_long": 2.063,
+    "topic_short": 2.148,
+    "topic_last": 0.476,
+    "topic_recent": 0.476,
+}
 
 
 class PairTable(NamedTuple):
@@ -37,7 +56,7 @@ class PairTable(NamedTuple):
 
 def starting_weights() -> Array:
     """[F] what a device has before any federation."""
-    return np.array([STARTING_WEIGHTS[name] for name in FEATURES])
+    return np.array([STARTING_WEIGHTS.get(name, 0.0) for name in FEATURES])
 
 
 def make_pairs(log: SearchLog, features: Array, searches: Array) -> PairTable:

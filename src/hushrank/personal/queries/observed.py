@@ -76,7 +76,7 @@ def divide_users(n_users: int, key: Array, *, size: int = N_SHARING) -> Array:
 
 def observe(users: Sequence[UserWords], groups: Array) -> dict[str, list[Array]]:
     """{way of searching: [n_users] counts [V] that the engine has for each user}; groups: of `divide_users`."""
-    pooled = {group: [users[user] for user in np.flatnonzero(groups == group)] for group in np.unique(groups)}
+    pooled = {group: [users[user] for user in np.flatnonzero(groups == group).tolist()] for group in np.unique(groups)}
     with_clicks = {group: np.sum([each.true for each in members], axis=0) for group, members in pooled.items()}
     queries = {group: np.sum([each.queries for each in members], axis=0) for group, members in pooled.items()}
     return {

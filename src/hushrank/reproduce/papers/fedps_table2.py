@@ -52,7 +52,9 @@ from hushrank.types import Array
 NAME = "fedps.table2"
 KL = {JELINEK_MERCER: "KL-divergence", ADD_EPSILON: "KL-divergence/epsilon"}  # {smoothing: metric}
 MOST_USERS = 5000  # of a real log, in whole groups. Why: more say the same and take hours
-TRAINED = (CENTRAL, GROUP_USER, COVER_QUERY, FLAT, PROXY)  # those with a MAP
+ORIGINAL = "original-order"  # the engine's own list, for comparison
+TRAINED = (CENTRAL, GROUP_USER, COVER_QUERY, FLAT, PROXY)
+RANKED = (ORIGINAL, *TRAINED)  # those with a MAP
 _QUICK_DOCUMENTS, _QUICK_GROUP = 1500, 10
 
 
@@ -168,9 +170,10 @@ def measure_precision(hidden: Mapping[str, Sequence[Hidden]], key: Array) -> dic
     weights = {way: fit_light(each) for way, each in pairs.items()}
     weights[PROXY] = weights[CENTRAL]  # the same sums
     weights[FLAT] = fit_light([pairs[CENTRAL][user] for user in in_time])
+    weights[ORIGINAL] = np.zeros_like(weights[CENTRAL])  # equal scores keep the engine's order
     return {
         way: np.array([precision_of(each, weights[way]) for each in hidden.get(way, own)], dtype=np.float64)
-        for way in TRAINED
+        for way in RANKED
     }
 
 
@@ -184,12 +187,12 @@ def make_rows(published: PublishedResult, choice: DataChoice, found: Sequence[Ex
     """Means over users; spread over populations."""
     printed = {(row.cell["data"], row.cell["method"]): row.published for row in published.rows}
     rows = []
-    for way in WAYS:
-        for smoothing, metric in KL.items():
+    for way in (*WAYS, ORIGINAL):
+        for smoothing, metric in KL.items() if way in WAYS else ():
             means = [{"value": float(each.divergence[smoothing][way].mean())} for each in found]
             theirs = printed.get((choice.name, way)) if smoothing == JELINEK_MERCER else None
             rows.append({"data": choice.label, "method": way, "metric": metric, **beside(spread(means), theirs)})
-        if way in TRAINED:
+        if way in RANKED:
             means = [{"value": float(np.nanmean(each.precision[way]))} for each in found]
             rows.append({"data": choice.label, "method": way, "metric": PRIMARY, **beside(spread(means), None)})
     return rows
@@ -222,8 +225,7 @@ def pool(found: Sequence[Examined], smoothing: str, way: str) -> Values:
 def tell_precision(found: Mapping[str, Sequence[Examined]]) -> Verdict:
     """Says what each way of searching reaches, and judges nothing."""
     means = {
-        data: {way: fmean(np.nanmean(e.precision[way]) for e in each) for way in TRAINED}
-        for data, each in found.items()
+        data: {way: fmean(np.nanmean(e.precision[way]) for e in each) for way in RANKED} for data, each in found.items()
     }
     said = "; ".join(
         f"{data} " + ", ".join(f"{way} {mean:.4f}" for way, mean in by.items()) for data, by in means.items()
