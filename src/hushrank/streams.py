@@ -62,9 +62,9 @@ class Purpose(IntEnum):
     STRAGGLER = 31  # which clients always miss the deadline
     ATTEMPT = 32  # who answers when a step is repeated
     MEASURED = 33  # on whose searches models of personalised search are measured
-    COVER = 40  # the words of cover queries
-    COVER_ORDER = 41  # in which order a query and its covers are sent, and with which pauses
-    SHARED_ID = 42  # which users share one id at a search engine
+    COVER = 50  # the words of cover queries
+    COVER_ORDER = 51  # in which order a query and its covers are sent, and with which pauses
+    SHARED_ID = 52  # which users share one id at a search engine
 
 
 @dataclass(frozen=True, slots=True)
