@@ -72,3 +72,18 @@ def test_the_quick_table_runs_and_holds(tmp_path: Path) -> None:
 def test_what_is_computed_has_no_recipe_to_change(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"fedps\.table2 is computed without a recipe: leave --set and --only out"):
         prepare("fedps.table2", ReproduceOptions(tmp_path, changes={"rounds": 3}))
+
+
+@pytest.mark.slow
+def test_sharing_an_id_beats_the_engines_order_where_lists_are_as_long_in_training_as_in_the_test() -> None:
+    """Why it does not on aol-like: it trains on lists of 5 and is tested on lists of 50."""
+    users = "aol-like:n_users=100,seed=3"
+    equal, usual = (
+        {way: float(np.nanmean(values)) for way, values in found.precision.items()}
+        for found in (
+            table.examine(population_named(name), ReproductionSize())
+            for name in (users.replace("seed", "n_candidates=10,n_short=10,seed"), users)
+        )
+    )
+    assert equal["original-order"] + 0.05 < equal["group-user"] < equal["central"] - 0.05
+    assert usual["group-user"] < usual["original-order"]
