@@ -57,11 +57,11 @@ def test_features_on_a_device_are_those_of_the_lab_bit_for_bit(
 def test_the_starting_ranker_serves_clicks_better_than_the_engines_order(
     population: GeneratedPopulation, source: FeatureSource
 ) -> None:
-    ranker, ours, theirs = PersonalRanker(share_words(source)), [], []
+    ranker, ours, theirs = PersonalRanker(share_words(source)), list[float](), list[float]()
     for user in range(12):
         log = population.log_of(user)
         local = as_local(source, log)
-        for search in np.flatnonzero(population.periods.of(log.times) == TEST):
+        for search in np.flatnonzero(population.periods.of(log.times) == TEST).tolist():
             now, is_clicked = local[search], log.is_clicked[log.rows(search)][None]
             order = ranker.rank(local[:search], now.query, now.general, time=now.time)
             for scores, found in ((-np.argsort(order)[None], ours), (np.zeros(is_clicked.shape), theirs)):

@@ -9,6 +9,7 @@ import pytest
 
 from hushrank.personal.population import population_named
 from hushrank.personal.queries.observed import SMOOTHINGS, WAYS
+from hushrank.reproduce.listing import list_results
 from hushrank.reproduce.papers import fedps_table2 as table
 from hushrank.reproduce.reproduce import ReproduceOptions, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
@@ -67,6 +68,11 @@ def test_the_quick_table_runs_and_holds(tmp_path: Path) -> None:
     assert len(published) == 8 and published["aol-like", "fedps-flat"] == 7.092
     assert [finding["holds"] for finding in found["findings"]] == [True] and found["seconds"] > 0
     assert "MAP is that of a light ranker" in found["note"]
+
+
+def test_the_list_says_how_long_a_computed_table_takes() -> None:
+    (line,) = (line for line in list_results(cores=4) if line["name"] == "fedps.table2")
+    assert line["can_run"] and line["seconds"] > 60 > line["quick_seconds"] > 1  # on one core, whatever there is
 
 
 def test_what_is_computed_has_no_recipe_to_change(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -36,13 +36,13 @@ GOOD = encode_answer([FoundDocument("d1", "a title")])
 
 
 async def drip() -> AsyncIterator[bytes]:
-    """A byte now and then, so that no pause is long."""
-    for byte in GOOD:
-        yield bytes([byte])
+    """A byte now and then for ever, so that no pause is long."""
+    while True:
+        yield b" "
         await asyncio.sleep(0.1)
 
 
-BAD = {
+BAD: dict[str, Callable[[str], Response]] = {
     "error": lambda said: Response(f"cannot answer {said}", status_code=500),
     "no JSON": lambda said: Response(f"<p>{said}</p>"),
     "no list": lambda said: Response(json.dumps({"documents": said})),

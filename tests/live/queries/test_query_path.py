@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from query_people import a_query, make_person, shared_source
@@ -63,6 +67,20 @@ def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url
         person.search(a_query())
         person.close()
     assert len(engine.seen) == 6 and len({seen.query for seen in engine.seen}) == 2
+
+
+def test_a_process_that_ends_after_its_search_has_still_sent_every_cover(engine: TitleEngine, url: str) -> None:
+    """Half of the covers are due after the person's list is there; nobody calls close."""
+    script = (
+        "from query_people import a_query, cover_maker; from dataclasses import replace\n"
+        "from hushrank.live.queries.client import QueryClient\n"
+        "from hushrank.privacy.covers import CoverSettings\n"
+        "covers = replace(cover_maker(n_covers=5), settings=CoverSettings(5, 0.3))\n"
+        f"QueryClient({url!r}, covers=covers).search(a_query())"
+    )
+    places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": places})
+    assert len(engine.seen) == 6 and sum(seen.query == a_query() for seen in engine.seen) == 1
 
 
 def test_through_a_relay_the_log_has_the_groups_queries_without_anybodys_name(engine: TitleEngine, url: str) -> None:

@@ -237,6 +237,7 @@ REPRODUCTIONS = (
     Reproduction(
         NAME,
         compute=compute_table,
+        compute_seconds=(280.0, 15.0),
         quick_limits="A few users, ten to an id: the quick version shows that everything works, and no effect.",
     ),
 )
