@@ -7,6 +7,7 @@ What happens, whatever the engine does:
 - The person waits for the answer to their own query alone. A cover that is refused, late or never answered is counted
   (`n_covers_failed`) and changes nothing.
 - If the person's own query fails, `EngineError` says why. Nothing is sent a second time.
+- At most 64 questions are under way. More wait for one of them, no longer than its deadline.
 - Lists of covers are dropped where they arrive: no caller sees them, and no log holds them.
 
 Nothing is said about a query but what `privacy/covers.py` makes: `PrivateQueries`.
