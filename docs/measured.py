@@ -22,6 +22,7 @@ import measured_live
 import measured_noise
 import measured_private
 import measured_published
+import measured_queries
 import measured_rules
 import measured_sharing
 import measured_sum
@@ -262,4 +263,5 @@ TABLES: Tables = {
     **measured_chapter5.TABLES,
     **measured_chapter6.TABLES,
     **measured_forget.TABLES,
+    **measured_queries.TABLES,
 }

@@ -16,7 +16,11 @@ from seeds import CHOSEN, find_run_seed
 from hushrank.engine.device import spare_mappings
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-for place in (".", "live"):  # Why: test modules share tiny_settings.py and live_processes.py without a package
+for place in (
+    ".",
+    "live",
+    "live/queries",
+):  # Why: test modules share tiny_settings.py and live_processes.py without a package
     sys.path.insert(0, str(Path(__file__).parent / place))
 
 RUN_SEED = find_run_seed()

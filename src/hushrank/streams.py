@@ -64,6 +64,9 @@ class Purpose(IntEnum):
     MEASURED = 33  # on whose searches models of personalised search are measured
     PROXY = 40  # which proxies a step asks, and whom each of them picks
     VANISH = 41  # which proxies vanish before they have forwarded a step's sum
+    COVER = 50  # the words of cover queries
+    COVER_ORDER = 51  # in which order a query and its covers are sent, and with which pauses
+    SHARED_ID = 52  # which users share one id at a search engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,15 @@ class PrivateReward:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateQueries:
+    """What may leave a device when its person searches. Only `hushrank.privacy` makes one (tested)."""
+
+    texts: tuple[str, ...]  # in the order in which they are sent; which of them is the person's is not said
+    pauses_s: tuple[float, ...]  # before each of them, after the one before was sent
+    guarantee: str  # in words: what the search engine can and cannot learn
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A named part of a ranker's flat vector."""
 

@@ -12,8 +12,15 @@ from hushrank.privacy.none import GUARANTEE, send_openly
 from hushrank.types import DenseUpdate, PrivateUpdate
 
 SOURCE = Path(hushrank.__file__).parent
-PRIVATE = {"PrivateUpdate", "PrivateReward"}  # the types that may leave a device
-CONTENTS = {"delta", "weight", "rewards", "guarantee"}  # of them: a copy with another is another message
+PRIVATE = {"PrivateUpdate", "PrivateReward", "PrivateQueries"}  # the types that may leave a device
+CONTENTS = {
+    "delta",
+    "weight",
+    "rewards",
+    "guarantee",
+    "texts",
+    "pauses_s",
+}  # of them: a copy with another is another message
 
 
 def lines_that_make_one(tree: ast.Module) -> list[int]:

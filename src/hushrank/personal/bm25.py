@@ -41,15 +41,28 @@ class Candidates(NamedTuple):
     scores: Array  # [m] float64
 
 
-def make_index(collection: Collection, *, k1: float = K1, b: float = B) -> Bm25Index:
-    """Every known word of every title, weighted."""
+def make_index(
+    collection: Collection,
+    *,
+    k1: float = K1,
+    b: float = B,
+    n_documents: int | None = None,
+    mean_length: float | None = None,
+) -> Bm25Index:
+    """Every known word of every title, weighted.
+
+    n_documents, mean_length: of the engine's whole collection, where this one holds a part of it; document frequencies
+    are then the whole's, too.
+    """
+    n_counted = collection.n_documents if n_documents is None else n_documents
+    mean_length = collection.mean_length if mean_length is None else mean_length
     rows, places = np.nonzero(collection.titles >= FIRST_WORD)
     keys = collection.titles[rows, places].astype(np.int64) * max(collection.n_documents, 1) + rows
     keys, counts = np.unique(keys, return_counts=True)
     words, documents = np.divmod(keys, max(collection.n_documents, 1))
     frequency = collection.document_frequency[words]
-    idf = np.log1p((collection.n_documents - frequency + 0.5) / (frequency + 0.5))
-    length = collection.lengths[documents] / max(collection.mean_length, 1e-9)
+    idf = np.log1p((n_counted - frequency + 0.5) / (frequency + 0.5))
+    length = collection.lengths[documents] / max(mean_length, 1e-9)
     weights = idf * counts * (k1 + 1) / (counts + k1 * (1 - b + b * length))
     pointers = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=collection.n_words))])
     return Bm25Index(pointers.astype(np.int64), documents.astype(np.int32), weights, collection.n_documents)

@@ -45,6 +45,8 @@ def describe_result(result: PublishedResult, cores: int) -> Json:
 
 def estimate(result: PublishedResult, reproduction: Reproduction, scale: ReproductionSize, cores: int) -> float:
     """Seconds, from the interactions and the speed of a processor like those of the benchmarks."""
+    if reproduction.compute is not None:
+        return reproduction.compute_seconds[scale.quick]
     total = 0.0
     for choice in choose_data(result.data, None):
         for trial in reproduction.trials(choice, scale):

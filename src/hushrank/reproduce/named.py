@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hushrank.reproduce.literature import PublishedResult, find_result
-from hushrank.reproduce.papers import fedps, foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5, thesis_chapter6
+from hushrank.reproduce.papers import (
+    fedps,
+    fedps_table2,
+    foltr_es,
+    fpdgd,
+    study,
+    thesis_chapter4,
+    thesis_chapter5,
+    thesis_chapter6,
+)
 from hushrank.reproduce.reproduction import Reproduction
 
 PAPERS = {
@@ -17,7 +26,7 @@ PAPERS = {
 }
 REPRODUCTIONS: dict[str, Reproduction] = {
     r.name: r
-    for paper in (foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5, thesis_chapter6, fedps)
+    for paper in (foltr_es, fpdgd, study, thesis_chapter4, thesis_chapter5, thesis_chapter6, fedps_table2, fedps)
     for r in paper.REPRODUCTIONS
 }
 

@@ -32,7 +32,7 @@ from hushrank.reproduce.reproduction import (
     Trial,
     choose_data,
 )
-from hushrank.reproduce.rows import beside, is_meant, join_populations, join_variants, measure
+from hushrank.reproduce.rows import beside, is_meant, join_populations, join_variants, measure, subtract
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
 from hushrank.runs.forget_methods import check_forgetting, hash_forgetting
@@ -90,6 +90,8 @@ def prepare(name: str, options: ReproduceOptions) -> Prepared:
     trials = [trial for choice in data for trial in reproduction.trials(choice, options.scale)]
     trials = choose_trials(result.name, trials, options.only)
     data = tuple(choice for choice in data if not trials or any(t.cell["data"] == choice.label for t in trials))
+    if reproduction.compute is not None and (options.changes or options.only):
+        raise ValueError(f"{result.name} is computed without a recipe: leave --set and --only out.")
     check_changes(result.name, trials, options.changes or {})
     trials = [replace(trial, recipe=change_trial(trial, options.changes or {})) for trial in trials]
     for trial in trials:
@@ -181,7 +183,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
         )
     trained = zip(prepared.trials, jobs[: len(prepared.trials)], strict=True)
     outcome = Trials(tuple(finish(prepared, *each) for each in trained))
-    found = describe(prepared, outcome, options, seconds=time.monotonic() - began)
+    found = describe(prepared, outcome, options, began=began)
     write_json(prepared.directory / "result.json", found)
     runs = [from_directory(job.directory) for job in jobs if job.is_finished]
     write_reproduction(found, prepared.directory / "report.html", runs=runs)
@@ -198,10 +200,13 @@ def finish(prepared: Prepared, trial: Trial, job: Job) -> Finished:
     return Finished(trial.cell, job.directory, make_worst(trial, choice, metrics))
 
 
-def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, seconds: float) -> Json:
+def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, began: float) -> Json:
+    """The result as JSON. began: by `time.monotonic`."""
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
     wanted = [choice.name for choice in prepared.data if choice.is_stand_in]
+    found = make_results(prepared, outcome, options.scale)
+    note = found.pop("note", "")
     return {
         "format": FORMAT,
         "name": result.name,
@@ -219,13 +224,13 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "changes": dict(options.changes or {}),
         "only": dict(options.only),
         "limits": " ".join(tell_limits(prepared.reproduction, options)),
-        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome), *tell_populations(outcome)])),
+        "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome), *tell_populations(outcome), note])),
         "left_out": prepared.reproduction.left_out,
         "published_code": prepared.reproduction.published_code,
-        **make_results(prepared, outcome),
+        **found,
         "runs": [f"../runs/{job.directory.name}" for job in prepared.jobs if job.is_finished],
         "when": now(),
-        "seconds": round(seconds, 1),
+        "seconds": round(time.monotonic() - began, 1),
     }
 
 
@@ -236,15 +241,15 @@ def tell_limits(reproduction: Reproduction, options: ReproduceOptions) -> list[s
     return [*said, f"Only the runs with {chosen}: claims are judged on these alone."] if chosen else said
 
 
-def make_results(prepared: Prepared, outcome: Trials) -> Json:
-    """Rows and findings, from the trials or by computing them."""
+def make_results(prepared: Prepared, outcome: Trials, scale: ReproductionSize) -> Json:
+    """Rows and findings, from the trials or by computing them; what is computed may have a note."""
     if prepared.reproduction.compute is None:
         findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
         return {"rows": make_rows(prepared, outcome), "findings": findings}
-    found = prepared.reproduction.compute()
+    found = prepared.reproduction.compute(prepared.data, scale)
     exact = {"metric": prepared.result.metric, "why": "", "std": None, "n": 1}
-    rows = [{**exact, **row, "difference": row["ours"] - row["published"]} for row in found["rows"]]
-    return {"rows": rows, "findings": found["findings"]}
+    rows = [{**exact, **row, "difference": subtract(row["ours"], row["published"])} for row in found["rows"]]
+    return {"rows": rows, "findings": found["findings"], "note": found.get("note", "")}
 
 
 def doubts(prepared: Prepared, outcome: Trials) -> list[str]:

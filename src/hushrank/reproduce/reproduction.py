@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,7 +103,9 @@ class Reproduction:
     findings: Mapping[str, Callable[[Trials], Verdict]] = field(default_factory=dict)  # by the claim's id
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
     read: Callable[[Finished, str, str], Values] | None = None  # of a trial, a user and a metric; default: at the end
-    compute: Callable[[], JsonObject] | None = None  # {"rows", "findings"} of a table that needs no training
+    # {"rows", "findings"} of a table that needs no runs, and perhaps a "note"
+    compute: Callable[[Sequence[DataChoice], ReproductionSize], JsonObject] | None = None
+    compute_seconds: tuple[float, float] = (0.0, 0.0)  # of one core, whole and quick
     left_out: str = ""  # what of it is not run, in words
     quick_limits: str = ""  # what its quick version cannot show, in a sentence
     published_code: str = ""  # what `variant` in a cell stands for, in words

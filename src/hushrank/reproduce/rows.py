@@ -34,8 +34,12 @@ def beside(metric: JsonObject | None, published: float | None) -> Json:
         "std": None if metric is None else metric["std"],
         "n": 0 if metric is None else len(metric["values"]),
         "published": published,
-        "difference": None if ours is None or published is None else ours - published,
+        "difference": subtract(ours, published),
     }
+
+
+def subtract(ours: float | None, published: float | None) -> float | None:
+    return None if ours is None or published is None else ours - published
 
 
 def name_row(row: Json, but: str) -> frozenset[tuple[str, str]]:

@@ -74,8 +74,11 @@ _ADVICE_PLAIN = (
 )
 
 
-def make_connector(url: str, ca: Path | None) -> Connector:
-    """Refuses a way on which others could listen. ca: certificates to trust beside the system's."""
+def make_connector(url: str, ca: Path | None, *, carries: str = "credential and updates") -> Connector:
+    """Refuses a way on which others could listen. ca: certificates to trust beside the system's.
+
+    carries: what of this device goes that way, in words.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError(f"{url!r} is no address of a server; write one such as https://search.example.org:8765")
@@ -87,7 +90,7 @@ def make_connector(url: str, ca: Path | None) -> Connector:
         return Connector(url, host, port, prefix, context)
     if not is_loopback(host):
         raise ValueError(
-            f"{url} is not encrypted: whoever is on the way would read this device's credential and updates. "
+            f"{url} is not encrypted: whoever is on the way would read this device's {carries}. "
             "Use https://, with --ca FILE if the server made its certificate itself."
         )
     return Connector(url, host, port, prefix, None)

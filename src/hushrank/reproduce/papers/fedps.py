@@ -352,7 +352,7 @@ REPRODUCTIONS = (
         read=read_at_best,
         quick_limits=_ONE_POPULATION,
     ),
-    Reproduction("fedps.table6", compute=fedps_proxy.make_table6),
+    Reproduction("fedps.table6", compute=lambda _data, _scale: fedps_proxy.make_table6()),
     Reproduction(
         "fedps.figure4",
         weeks,

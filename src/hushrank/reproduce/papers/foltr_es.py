@@ -274,7 +274,7 @@ def two_layer_near_ranking_svm(outcome: Trials) -> Verdict:
 
 _FIGURE: dict[str, Cell] = {VALI: {}}
 REPRODUCTIONS = (
-    Reproduction("foltr-es.table2", compute=make_table),
+    Reproduction("foltr-es.table2", compute=lambda _data, _scale: make_table()),
     Reproduction(
         "foltr-es.table3",
         with_published_seeds,

@@ -1,0 +1,65 @@
+"""Tables of docs/howto/query-privacy.md: what an engine sees of a user, how well it guesses, what hiding costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tables import Tables, make_markdown, read, show_spread
+
+from hushrank.look.numbers import NOT_KNOWN, format_count, format_value
+
+WAYS = {  # as the page calls them
+    "central": "central: one place has all logs",
+    "group-user": "GroupUser: 100 users share an id",
+    "cover-query": "CoverQuery: own log with covers in it",
+    "fedps-flat": "FedPSFlat: covers, clicks stay at home",
+    "fedps-proxy": "FedPSProxy: 100 users behind a relay",
+    "no-clicks": "control: FedPSFlat without covers",
+    "original-order": "the engine's own order",
+}
+METRICS = ("KL-divergence", "KL-divergence/epsilon", "offline/MAP")
+
+
+def divergence(data: Path) -> str:
+    """Of both stand-ins: both smoothings, and MAP."""
+    found = {(row["data"], row["method"], row["metric"]): row for row in read(data, "queries")["table2"]["rows"]}
+    header = ["way of searching", "KL", "printed", "KL, epsilon", "MAP"]
+    lines = []
+    for name in dict.fromkeys(data for data, _, _ in found):
+        lines.append([f"*{name}*", "", "", "", ""])
+        for way, words in WAYS.items():
+            rows = [found.get((name, way, metric)) for metric in METRICS]
+            shown = [NOT_KNOWN if row is None else show_spread(row["ours"], row["std"]) for row in rows]
+            printed = rows[0]["published"] if rows[0] else None
+            lines.append([words, shown[0], format_value(printed), *shown[1:]])
+    return make_markdown(header, lines)
+
+
+def guessed(data: Path) -> str:
+    rows = [
+        [str(row["n_covers"]), f"{row['by_chance']:.0%}", f"{row['right']:.0%}"]
+        for row in read(data, "queries")["guessed"]
+    ]
+    return make_markdown(["covers", "right by chance", "right"], rows, n_words=0)
+
+
+def speed(data: Path) -> str:
+    found = read(data, "queries")
+    covers, relay = found["covers"], found["relay_ms"]
+    rows = [
+        ["cover queries, one at a time as on a device", f"{format_count(covers['one_by_one_per_s'])} per second"],
+        ["cover queries, a whole log at once", f"{format_count(covers['batched_per_s'])} per second"],
+        ["a search on loopback, straight", f"{relay['straight_median']:.1f} ms"],
+        ["the same through a relay", f"{relay['relayed_median']:.1f} ms"],
+        *(
+            [
+                f"re-ranking 30 documents, {row['searches_in_log']} searches in the log",
+                f"{row['median']:.0f} ms",
+            ]
+            for row in found["rerank_ms"]
+        ),
+    ]
+    return make_markdown(["what (median)", "takes"], rows)
+
+
+TABLES: Tables = {"query-divergence": divergence, "query-guessed": guessed, "query-speed": speed}

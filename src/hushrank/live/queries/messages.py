@@ -1,0 +1,77 @@
+"""What a device, a relay and a search engine say to each other: one query, one list. Nothing else crosses.
+
+    POST /v1/search    {"query": "two words", "n": 30}    ->    {"documents": [{"name": "d17", "title": "..."}, ...]}
+
+Why POST: the addresses of requests stand in logs of every machine on the way, bodies do not. No error here holds a
+query or a title.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hushrank.live.wire.untrusted import parse_untrusted
+from hushrank.personal.queries.local_log import FoundDocument
+
+SEARCH = "/v1/search"
+MOST_LISTED = 100  # documents that may be asked for
+MOST_QUERY = 1000  # letters
+MOST_REQUEST = 8 << 10  # bytes
+MOST_ANSWER = 512 << 10
+_MOST_NAME, _MOST_TITLE = 500, 2000  # letters
+
+
+class SearchRequest(NamedTuple):
+    """All that an engine needs to know."""
+
+    query: str
+    n: int
+
+
+def encode_request(request: SearchRequest) -> bytes:
+    return json.dumps(request._asdict()).encode()
+
+
+def parse_request(content: bytes) -> SearchRequest:
+    """ValueError for anything else."""
+    said = parse_untrusted(content)
+    if not isinstance(said, dict) or said.keys() != {"query", "n"}:
+        raise ValueError('a search is {"query": text, "n": number}.')
+    query, n = said["query"], said["n"]
+    if not isinstance(query, str) or not 0 < len(query) <= MOST_QUERY:
+        raise ValueError(f"the query must be a text of 1 to {MOST_QUERY} letters.")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_LISTED:
+        raise ValueError(f"n must be a whole number from 1 to {MOST_LISTED}.")
+    return SearchRequest(query, n)
+
+
+def encode_answer(documents: Sequence[FoundDocument]) -> bytes:
+    return json.dumps({"documents": [document._asdict() for document in documents]}).encode()
+
+
+def parse_answer(content: bytes, *, n: int) -> tuple[FoundDocument, ...]:
+    """At most n documents, each once; ValueError for anything else, without a word of it."""
+    try:
+        said = parse_untrusted(content)
+    except ValueError:
+        raise ValueError("it is not JSON") from None  # Why: the error would hold the answer
+    documents = said.get("documents") if isinstance(said, dict) else None
+    if not isinstance(documents, list):
+        raise ValueError('it has no list "documents"')
+    if len(documents) > n:
+        raise ValueError(f"it has {len(documents)} documents where {n} were asked for")
+    found = tuple(_parse_document(each) for each in documents)
+    if len({document.name for document in found}) < len(found):
+        raise ValueError("it has a document twice")
+    return found
+
+
+def _parse_document(said: object) -> FoundDocument:
+    name, title = (said.get("name"), said.get("title")) if isinstance(said, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(title, str):
+        raise ValueError("a document has no name or no title")
+    if not 0 < len(name) <= _MOST_NAME or len(title) > _MOST_TITLE:
+        raise ValueError("a document's name or title is too long, or the name is empty")
+    return FoundDocument(name, title)

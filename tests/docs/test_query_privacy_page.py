@@ -1,0 +1,48 @@
+"""What docs/howto/query-privacy.md says follows from the code and from the measurements beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from shown_blocks import ROOT
+
+from hushrank.live.queries.fetch import TIMEOUT_S
+from hushrank.live.queries.messages import MOST_ANSWER, SEARCH
+from hushrank.personal.features import N_FEATURES
+from hushrank.personal.queries.light import STARTING_WEIGHTS
+from hushrank.personal.queries.observed import N_SHARING
+from hushrank.privacy.covers import LONGEST_PAUSE_S, MOST_DIFFERENCE, N_COVERS, N_TRIES
+
+PAGE = (ROOT / "docs" / "howto" / "query-privacy.md").read_text(encoding="utf-8")
+FOUND: dict[str, Any] = json.loads((ROOT / "docs" / "benchmarks" / "queries.json").read_text(encoding="utf-8"))
+ROWS = {(row["data"], row["method"], row["metric"]): row["ours"] for row in FOUND["table2"]["rows"]}
+
+
+def test_the_page_names_the_constants_of_the_code() -> None:
+    assert (N_COVERS, N_TRIES, N_SHARING, N_FEATURES) == (1, 10, 100, 23)
+    assert f"at most {MOST_DIFFERENCE} nats" in PAGE and f"at most {LONGEST_PAUSE_S} s by default" in PAGE
+    assert f"POST {SEARCH}" in PAGE and f"too long ({MOST_ANSWER >> 10} KB)" in PAGE and "slower than 10 s" in PAGE
+    assert TIMEOUT_S == 10 and set(STARTING_WEIGHTS)
+
+
+@pytest.mark.parametrize("data", ["aol-like", "commercial-like"])
+def test_what_the_page_says_of_table_2(data: str) -> None:
+    kl, epsilon, map_ = (
+        {way: value for (which, way, name), value in ROWS.items() if which == data and name == metric}
+        for metric in ("KL-divergence", "KL-divergence/epsilon", "offline/MAP")
+    )
+    for found in (kl, epsilon):
+        baselines = max(found["group-user"], found["cover-query"])
+        assert min(found["fedps-flat"], found["fedps-proxy"]) > baselines and found["fedps-proxy"] < found["fedps-flat"]
+    assert 0 < kl["fedps-flat"] - kl["no-clicks"] < 0.1 and epsilon["fedps-flat"] < epsilon["no-clicks"]  # covers add
+    assert map_["cover-query"] > 0.95 * map_["central"] > map_["group-user"]
+    assert all(abs(map_[way] - map_["central"]) < 0.005 for way in ("fedps-flat", "fedps-proxy"))
+    assert (map_["group-user"] < map_["original-order"]) == (data == "aol-like")
+    (finding,) = FOUND["table2"]["findings"]
+    assert finding["holds"] and finding["p"] < 0.001
+
+
+def test_an_engine_that_remembers_finds_most_queries_behind_one_cover() -> None:
+    assert FOUND["guessed"][0]["n_covers"] == 1 and FOUND["guessed"][0]["right"] > 0.65

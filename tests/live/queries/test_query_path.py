@@ -1,0 +1,176 @@
+"""The way of a query over real HTTP on loopback: what the engine's log holds, and what comes back to the person."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from query_people import a_query, make_person, shared_source
+from secret_search import search_bytes, text_secret
+
+from hushrank.live.queries.client import QueryClient
+from hushrank.live.queries.engine import TitleEngine
+from hushrank.live.queries.fetch import EngineError
+from hushrank.live.queries.messages import SearchRequest
+from hushrank.live.queries.relay import QueryRelay
+from hushrank.live.queries.requests import serve
+from hushrank.live.queries.search import PersonalSearch
+from hushrank.personal.queries.local_log import FoundDocument, LoggedSearch, share_words
+from hushrank.personal.queries.rerank import PersonalRanker
+
+PLANTED = ("zygomorphic", "quockerwodger", "xylopolist")
+
+
+@pytest.fixture
+def engine() -> TitleEngine:
+    return TitleEngine(shared_source().collection)
+
+
+@pytest.fixture
+def url(engine: TitleEngine) -> Iterator[str]:
+    with serve(engine.app()) as address:
+        yield address
+
+
+def log_bytes(engine: TitleEngine) -> bytes:
+    """All that the engine saw, as one text."""
+    return json.dumps([seen._asdict() for seen in engine.seen]).encode()
+
+
+def test_without_covers_the_log_names_the_user_beside_the_query(engine: TitleEngine, url: str) -> None:
+    found = make_person(url, 3, covered=False).search(a_query())
+    (seen,) = engine.seen
+    assert seen.query == a_query() and seen.headers["cookie"] == "user=person-3" and seen.address == "127.0.0.1"
+    assert [each.name for each in found] == [each.name for each in engine.find(SearchRequest(a_query(), 30))]
+
+
+def test_with_covers_the_log_has_two_queries_that_nothing_but_words_tells_apart(engine: TitleEngine, url: str) -> None:
+    person = make_person(url)
+    found = person.search(a_query())
+    person.close()
+    first, second = engine.seen
+    assert a_query() in (first.query, second.query) and first.query != second.query
+    assert {**first.headers, "content-length": ""} == {**second.headers, "content-length": ""}
+    assert len(first.query.split()) == len(second.query.split()) == 2
+    assert found == tuple(engine.find(SearchRequest(a_query(), 30)))
+    assert (person.n_covers_sent, person.n_covers_failed) == (1, 0)
+
+
+def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url: str) -> None:
+    person = make_person(url)
+    for _ in range(3):
+        person.search(a_query())
+        person.close()
+    assert len(engine.seen) == 6 and len({seen.query for seen in engine.seen}) == 2
+
+
+def test_a_process_that_ends_after_its_search_has_still_sent_every_cover(engine: TitleEngine, url: str) -> None:
+    """Half of the covers are due after the person's list is there; nobody calls close."""
+    script = (
+        "from query_people import a_query, cover_maker; from dataclasses import replace\n"
+        "from hushrank.live.queries.client import QueryClient\n"
+        "from hushrank.privacy.covers import CoverSettings\n"
+        "covers = replace(cover_maker(n_covers=5), settings=CoverSettings(5, 0.3))\n"
+        f"QueryClient({url!r}, covers=covers).search(a_query())"
+    )
+    places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": places})
+    assert len(engine.seen) == 6 and sum(seen.query == a_query() for seen in engine.seen) == 1
+
+
+def test_through_a_relay_the_log_has_the_groups_queries_without_anybodys_name(engine: TitleEngine, url: str) -> None:
+    relay = QueryRelay(url)
+    with serve(relay.app()) as relay_url:
+        people = [make_person(relay_url, n, covered=False) for n in range(3)]
+        found = [person.search(a_query(n)) for n, person in enumerate(people)]
+    assert [seen.query for seen in engine.seen] == [a_query(n) for n in range(3)]  # no covers
+    assert len({json.dumps({**seen.headers, "content-length": ""}) for seen in engine.seen}) == 1
+    names = [text_secret(f"person-{n}") for n in range(3)]
+    assert not search_bytes(log_bytes(engine), names, where="the engine's log")
+    assert {name for seen in engine.seen for name in seen.headers} == {
+        *("host", "accept-encoding", "content-length", "content-type", "connection")
+    }
+    assert found == [tuple(engine.find(SearchRequest(a_query(n), 30))) for n in range(3)] and relay.n_relayed == 3
+
+
+def personal_search(client: QueryClient, history: list[LoggedSearch] | None = None) -> PersonalSearch:
+    return PersonalSearch(client, PersonalRanker(share_words(shared_source())), history or [], clock=lambda: 900.0)
+
+
+def planted_history() -> list[LoggedSearch]:
+    """A profile of words that stand nowhere else, clicked on often."""
+    listed = tuple(FoundDocument(f"d{n}", f"{word} of mine") for n, word in enumerate(PLANTED))
+    return [LoggedSearch(n, f"{word} please", listed, ("d0", "d1", "d2"), ("d1",)) for n, word in enumerate(PLANTED)]
+
+
+@pytest.mark.parametrize("way", ["covers", "relay"])
+def test_planted_words_of_the_profile_appear_nowhere_in_what_leaves(engine: TitleEngine, url: str, way: str) -> None:
+    with serve(QueryRelay(url).app()) as relay_url:
+        client = make_person(url if way == "covers" else relay_url, covered=way == "covers")
+        mine = personal_search(client, planted_history())
+        for n in range(5):
+            found = mine.search(a_query(n))
+            mine.finish(found, clicked=[found.shown[-1].name])
+        client.close()
+    assert len(engine.seen) == (10 if way == "covers" else 5)
+    secrets = [text_secret(word) for word in PLANTED]
+    assert not search_bytes(log_bytes(engine), secrets, where="the engine's log")
+    assert search_bytes(f"{mine.history}".encode(), secrets, where="the device's own log")  # the search finds them
+
+
+def test_covers_reach_neither_the_person_nor_the_local_log(engine: TitleEngine, url: str) -> None:
+    client = make_person(url)
+    mine = personal_search(client)
+    for n in range(5):
+        found = mine.search(a_query(n))
+        mine.finish(found, clicked=[found.shown[0].name])
+        assert {each.name for each in found.shown} == {each.name for each in engine.find(SearchRequest(a_query(n), 30))}
+    client.close()
+    covers = {seen.query for seen in engine.seen} - {a_query(n) for n in range(5)}
+    assert len(covers) == 5 and [entry.query for entry in mine.history] == [a_query(n) for n in range(5)]
+    only_theirs = {each.name for cover in covers for each in engine.find(SearchRequest(cover, 30))} - {
+        each.name for entry in mine.history for each in entry.general
+    }
+    assert only_theirs and not {name for entry in mine.history for name in entry.shown} & only_theirs
+
+
+def test_the_list_is_re_ranked_by_what_the_person_clicked_before(url: str) -> None:
+    mine = personal_search(make_person(url, covered=False))
+    before = mine.search(a_query())
+    wanted = before.general[-1].name
+    mine.finish(before, clicked=[wanted])
+    after = mine.search(a_query().upper() + "!")  # the same words
+    assert after.query == a_query() and after.general == before.general
+    places = [[each.name for each in found.shown].index(wanted) for found in (before, after)]
+    assert places[1] < places[0] and places[1] == 0
+    with pytest.raises(ValueError, match="a click on a document that was not listed"):
+        mine.finish(after, clicked=["d-other"])
+
+
+def test_a_query_without_a_word_and_an_open_network_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="no word in the query"):
+        make_person(url).search(" ... ")
+    with pytest.raises(ValueError, match="would read this device's queries"):
+        QueryClient("http://engine.example.org", covers=None)
+
+
+def test_an_engine_that_is_not_there_is_said_to_be_so_without_the_query() -> None:
+    with serve(TitleEngine(shared_source().collection).app()) as gone:
+        pass
+    with pytest.raises(EngineError, match=r"does not answer \(ConnectionRefusedError\)") as caught:
+        make_person(gone).search(PLANTED[0])
+    assert PLANTED[0] not in repr(caught.value)
+
+
+def test_a_relay_without_its_engine_says_so() -> None:
+    with serve(TitleEngine(shared_source().collection).app()) as gone:
+        pass
+    relay = QueryRelay(gone)
+    with serve(relay.app()) as relay_url, pytest.raises(EngineError, match="answered with status 502"):
+        make_person(relay_url, covered=False).search(PLANTED[0])
+    assert relay.n_failed == 1
