@@ -220,6 +220,8 @@ def test_a_variant_stands_beside_ours_and_not_below() -> None:
     other = {**named, "variant": "published-code", **beside({"mean": 0.31, "std": 0.2, "values": [1]}, 0.3)}
     alone = {**ours, "clicks": "informational"}
     assert join_variants([ours, alone, other]) == [{**ours, "as_published": 0.31, "as_published_std": 0.2}, alone]
+    own = {**ours, "variant": "something of ours"}
+    assert join_variants([ours, other, own])[1:] == [own]  # in a row of its own
 
 
 def test_a_claim_is_judged_by_our_trial_and_not_by_the_one_as_published() -> None:

@@ -30,6 +30,7 @@ STAND_INS = {
     "commercial": "commercial-like",
 }
 POPULATION = "population"  # in a cell: the seed of the generated users, over which rows are means
+PUBLISHED_CODE = "published-code"  # `variant` in a cell: as the published code does it; its numbers stand beside ours
 _QUICK_QUERIES = {"intent-change-like": 60}  # of large stand-ins
 
 

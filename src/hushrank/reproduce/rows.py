@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hushrank.files import Json, JsonObject
 from hushrank.reproduce.literature import PublishedRow
-from hushrank.reproduce.reproduction import POPULATION, Reproduction
+from hushrank.reproduce.reproduction import POPULATION, PUBLISHED_CODE, Reproduction
 from hushrank.reproduce.verdicts import Cell, Finished
 from hushrank.runs.result import spread
 
@@ -14,7 +14,12 @@ _NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
 
 
 def is_meant(row: PublishedRow, cell: Cell, metric: str, metrics: Mapping[str, Cell]) -> bool:
-    """Whether a published number is that of a cell and metric; of one that we call otherwise, the cell decides."""
+    """Whether a published number is that of a cell and metric; of one that we call otherwise, the cell decides.
+
+    Variants of our own have none.
+    """
+    if cell.get("variant") not in (None, PUBLISHED_CODE):
+        return False
     is_other = row.metric in metrics and row.metric != metric
     return not is_other and all(cell.get(key) == value for key, value in row.cell.items())
 
@@ -66,9 +71,10 @@ def join_group(group: Sequence[Json]) -> Json:
 
 def join_variants(rows: Sequence[Json]) -> list[Json]:
     """The published code's variant beside ours, not below it."""
-    as_published = {name_row(row, "variant"): row for row in rows if "variant" in row}
-    ours = [(row, as_published.get(name_row(row, "variant"))) for row in rows if "variant" not in row]
+    as_published = {name_row(row, "variant"): row for row in rows if row.get("variant") == PUBLISHED_CODE}
+    ours = [row for row in rows if row.get("variant") != PUBLISHED_CODE]
+    found = [(row, None if "variant" in row else as_published.get(name_row(row, "variant"))) for row in ours]
     return [
-        row if found is None else {**row, "as_published": found["ours"], "as_published_std": found["std"]}
-        for row, found in ours
+        row if code is None else {**row, "as_published": code["ours"], "as_published_std": code["std"]}
+        for row, code in found
     ]

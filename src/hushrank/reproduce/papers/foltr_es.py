@@ -13,7 +13,14 @@ from typing import Any
 from hushrank.files import Json
 from hushrank.metrics.significance import paired_t_test
 from hushrank.reproduce.papers.foltr_es_table2 import make_table
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
+from hushrank.reproduce.reproduction import (
+    PUBLISHED_CODE,
+    DataChoice,
+    Reproduction,
+    ReproductionSize,
+    Trial,
+    make_trial,
+)
 from hushrank.reproduce.verdicts import (
     LEVEL,
     Cell,
@@ -155,7 +162,7 @@ def rankers_and_baselines(data: DataChoice, scale: ReproductionSize) -> list[Tri
 
 def with_published_seeds(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """Table 3 also with the seeds of the published code. The text says p = .9, the notebook for MQ2008 p = 1."""
-    cell: Cell = {"variant": "published-code"}
+    cell: Cell = {"variant": PUBLISHED_CODE}
     published = [evolve(data, scale, {"ranker": ranker, **cell}, ranker=ranker, **cell) for ranker in RANKERS]
     return [*rankers_and_baselines(data, scale), *published]
 

@@ -10,7 +10,14 @@ from itertools import pairwise
 from statistics import fmean
 
 from hushrank.privacy.named import PAPER_SETTINGS, published_sensitivity
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, Trial, make_trial
+from hushrank.reproduce.reproduction import (
+    PUBLISHED_CODE,
+    DataChoice,
+    Reproduction,
+    ReproductionSize,
+    Trial,
+    make_trial,
+)
 from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
@@ -58,7 +65,7 @@ def budgets(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
 def budgets_with_either_bound(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """Table 2 also with the bound of the published code, Delta instead of Delta/2."""
     b, updates = protocol(data, scale)
-    cell = {"variant": "published-code"}
+    cell = {"variant": PUBLISHED_CODE}
     size = {"interactions": b, "rounds": updates}
     published = [noisy(data, scale, s.epsilon, cell, **cell, **size) for s in PAPER_SETTINGS.values()]
     return [*budgets(data, scale), *published]
