@@ -16,6 +16,7 @@ import measured_chapter4
 import measured_chapter5
 import measured_chapter6
 import measured_differ
+import measured_fedps
 import measured_forget
 import measured_leaks
 import measured_live
@@ -263,5 +264,6 @@ TABLES: Tables = {
     **measured_chapter5.TABLES,
     **measured_chapter6.TABLES,
     **measured_forget.TABLES,
+    **measured_fedps.TABLES,
     **measured_queries.TABLES,
 }
