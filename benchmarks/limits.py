@@ -22,9 +22,11 @@ import numpy as np
 from numba import njit
 
 from hushrank.engine.inputs import initial_params, initial_state
-from hushrank.engine.kernel import fill_uniform, sample_places, score_documents
+from hushrank.engine.kernel import score_documents
 from hushrank.engine.plan import make_plans
+from hushrank.engine.search import make_search
 from hushrank.engine.simulate import load_engine
+from hushrank.engine.vectors import fill_masses, fill_times, fill_uniform, pick_first
 from hushrank.files import write_json
 from hushrank.machine.bench import finish
 from hushrank.recipes.recipe import NAMED, change_recipe
@@ -116,18 +118,18 @@ def measure_parts() -> dict[str, Any]:
 
 def _search(depth: int, params: Array, features: Array, starts: Array, lengths: Array, chosen: Array) -> float:
     """Depth 1 scores, 2 also draws, 3 also samples a list."""
-    longest = np.max(lengths)
-    scores, draws = np.ones(longest, np.float32), np.full(longest + 1, 0.5, np.float32)
-    places, total = np.empty(10, np.int64), 0.0
+    search, total = make_search(np.max(lengths), 10, 1), 0.0
+    search.scores[:], search.draws[:] = 1, 0.5
     for i in range(len(chosen)):
         begin, length = starts[chosen[i]], lengths[chosen[i]]
         if depth > 0:
-            score_documents(params, features[begin : begin + length], scores)
+            score_documents(params, features[begin : begin + length], search.scores)
         if depth > 1:
-            fill_uniform(draws, length, (np.uint32(i), np.uint32(7)))
-        if depth > 2:
-            sample_places(scores, draws, length, 10, places)
-        total += scores[0] + draws[0]
+            fill_uniform(search.draws, length, (np.uint32(i), np.uint32(7)))
+        if depth > 2 and fill_masses(search.scores, length, search.masses):
+            fill_times(search.draws, search.masses, length, search.times)
+            pick_first(search.times, length, 10, search.places, search.candidates, search.found)
+        total += search.scores[0] + search.draws[0]
     return total
 
 

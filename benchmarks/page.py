@@ -46,6 +46,7 @@ def describe_performance(data: Path) -> str:
     rows = processor["benchmarks"]
     table = format_benchmarks([*rows, *read_speeds(data, "per_cpu_second", known=rows)])
     parts = [NOTE, "# Performance", _INTRODUCTION, "## The processor", table, _COLUMNS]
+    parts += ["### The loop in vectors", _VECTORS, format_before(read(data, "kernel_ratio")["rows"])]
     parts += ["### Networks", _NETWORKS, format_engines(read(data, "engine_ratio")["rows"])]
     parts += [
         "## Against the published code",
@@ -85,6 +86,22 @@ def format_benchmarks(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return "\n".join([header, "| --- | --- | ---: | ---: | ---: | ---: | ---: |", *lines])
+
+
+def format_before(rows: list[dict[str, Any]]) -> str:
+    """What two versions do of the same benchmark in a CPU-second."""
+    lines = [
+        f"| `{row['name']}` | {row['per_cpu_second_before']:,} | {row['per_cpu_second']:,} | {row['ratio']} |"
+        for row in rows
+        if "per_cpu_second" in row
+    ]
+    whole = [
+        f"\nA whole `{row['name']}`, with evaluation, took {row['cpu_seconds_before']} CPU-seconds before and takes "
+        f"{row['cpu_seconds']} now: {row['ratio']} times as fast."
+        for row in rows
+        if "cpu_seconds" in row
+    ]
+    return "\n".join(["| benchmark | before | now | times |", "| --- | ---: | ---: | ---: |", *lines, *whole])
 
 
 def format_engines(rows: list[dict[str, Any]]) -> str:
@@ -207,6 +224,13 @@ the largest resident size of the whole process, data and libraries included. Eac
 own. Shared cores make runs differ: over six of them the median of `1000x4` was 207,000 to 263,000 per CPU-second, of
 `mslr-like` 76,000 to 98,000, of the network 22,000 to 31,000. Of rows with empty cells only the speed was kept,
 rounded (`evolution_speed.json`)."""
+
+_VECTORS = """\
+The rows above were taken with an earlier loop, which computed logarithms and exponentials one by one. The loop now
+works on sixteen numbers at once ([how](engine.md)). Both versions ran on another machine (Zen 4, AVX-512) by turns, on
+one thread each, from equal states: interactions per CPU-second in the best of the turns, and their ratio. Lists are the
+same but for near-ties, where scores that were summed in another order differ in their last bit. `python -m
+benchmarks.kernel_ratio --against SRC` measures it anew."""
 
 _NETWORKS = """\
 The row of `mlp64` above was taken with `xla`, before networks had a fused loop of their own. Here both engines ran on
