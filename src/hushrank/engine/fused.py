@@ -19,6 +19,7 @@ from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
 from hushrank.engine.inputs import PARAMS, Advance, cell_key, join_queries, stack_tables
 from hushrank.engine.kernel import kernel_for
+from hushrank.engine.large_pages import use_large_pages
 from hushrank.engine.network_kernel import network_parts
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
@@ -297,7 +298,8 @@ def _fixed_queries(setting: Setting, fold: int, repeat: int) -> tuple[Array, ...
     joined = join_queries(sets, setting.method.k)
     sizes = np.array([queries.n_queries for queries in sets], np.int64)
     firsts = np.cumsum(sizes) - sizes
-    queries = (joined.features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
+    features = use_large_pages(joined.features)
+    queries = (features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
     return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), firsts, sizes)
 
 
