@@ -22,11 +22,10 @@ import numpy as np
 from numba import njit
 
 from hushrank.engine.inputs import initial_params, initial_state
-from hushrank.engine.kernel import score_documents
 from hushrank.engine.plan import make_plans
 from hushrank.engine.search import make_search
 from hushrank.engine.simulate import load_engine
-from hushrank.engine.vectors import fill_masses, fill_times, fill_uniform, pick_first
+from hushrank.engine.vectors import fill_masses, fill_times, fill_uniform, multiply_rows, pick_first
 from hushrank.files import write_json
 from hushrank.machine.bench import finish
 from hushrank.recipes.recipe import NAMED, change_recipe
@@ -123,7 +122,7 @@ def _search(depth: int, params: Array, features: Array, starts: Array, lengths: 
     for i in range(len(chosen)):
         begin, length = starts[chosen[i]], lengths[chosen[i]]
         if depth > 0:
-            score_documents(params, features[begin : begin + length], search.scores)
+            multiply_rows(features[begin : begin + length], params, search.scores)
         if depth > 1:
             fill_uniform(search.draws, length, (np.uint32(i), np.uint32(7)))
         if depth > 2 and fill_masses(search.scores, length, search.masses):

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from hushrank.engine.inputs import join_queries
-from hushrank.engine.kernel import score_documents
 from hushrank.engine.search import draw_for, make_search, name_client, name_round, name_search, show_list
+from hushrank.engine.vectors import multiply_rows
 from hushrank.machine.bench import find_benchmark
 from hushrank.rankers.policy import sample_ranking
 from hushrank.recipes.resolve import resolve
@@ -59,7 +59,7 @@ def compare_lists(search: Any, params: Array, documents: Array, client: int) -> 
     draw_for(search, length, SHOW + lane)
     draws = search.draws[:length].copy()
     expected = sample_ranking(documents @ params, draws, k=K)
-    score_documents(params, documents, search.scores)
+    multiply_rows(documents, params, search.scores)
     n_shown, _ = show_list(search, length, K, lane)
     differ = np.flatnonzero(search.places[:n_shown] != expected)
     if not len(differ):

@@ -5,9 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hushrank.engine.kernel import add_gradient, divide_mass, log_mass_left, pull_by_logarithms, score_documents
+from hushrank.engine.kernel import divide_mass, log_mass_left, make_vector, pull_by_logarithms
 from hushrank.engine.search import draw_for, make_search, name_client, name_round, name_search, sample_places, show_list
-from hushrank.engine.vectors import MOST_FOUND, NEAR, fill_masses, fill_times, make_room, pick_first, pull_lanes
+from hushrank.engine.vectors import (
+    MOST_FOUND,
+    NEAR,
+    add_some_rows,
+    fill_masses,
+    fill_times,
+    make_room,
+    multiply_rows,
+    pick_first,
+    pull_lanes,
+    apply_gradient,
+)
 from hushrank.learners.pdgd import infer_preferences, reversal_weight, sigmoid
 from hushrank.learners.pdgd import log_mass_left as plain_mass_left
 from hushrank.rankers.policy import sample_ranking
@@ -108,17 +119,22 @@ def test_lists_of_scores_far_apart_are_those_of_the_plain_round() -> None:
     assert count_other_lists(300, 60.0)[0] == 0
 
 
-@pytest.mark.parametrize("n_features", [5, 16, 46, 136])
-def test_scores_and_gradients_are_sums_of_products(n_features: int) -> None:
+@pytest.mark.parametrize("n_features", [1, 5, 16, 46, 136])
+def test_scores_gradients_and_steps_are_sums_of_products(n_features: int) -> None:
     rng = np.random.default_rng(n_features)
     documents = rng.normal(size=(37, n_features)).astype(np.float32)
-    params, scores = rng.normal(size=n_features).astype(np.float32), make_room(37)
-    score_documents(params, documents, scores)
+    params, scores, gradient = rng.normal(size=n_features).astype(np.float32), make_room(37), make_vector(n_features)
+    multiply_rows(documents, params, scores)
     np.testing.assert_allclose(scores[:37], documents @ params, atol=2e-5)
-    gradient, pulls = params.copy(), rng.normal(size=16).astype(np.float32)
-    places = np.array([3, 36, 0, 7])
-    add_gradient(gradient, documents, places, pulls, 4)
-    np.testing.assert_allclose(gradient, params + pulls[:4] @ documents[places], atol=2e-5)
+    gradient[:], pulls, places = params, rng.normal(size=16).astype(np.float32), np.array([3, 36, 0, 7])
+    add_some_rows(gradient, documents, places, pulls, 4)
+    expected = params + pulls[:4] @ documents[places]
+    np.testing.assert_allclose(gradient, expected, atol=2e-5)
+    local = make_vector(n_features)
+    local[:] = params
+    apply_gradient(local, gradient, np.float32(0.5))
+    np.testing.assert_allclose(local, params + 0.5 * expected, atol=2e-5)
+    assert not gradient.any()
 
 
 @pytest.mark.parametrize(("length", "n_shown", "spread"), [(40, 10, 1.0), (10, 10, 4.0), (2, 2, 1.0), (60, 16, 8.0)])

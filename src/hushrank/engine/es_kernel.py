@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, types
 
 from hushrank.engine.compiled import FLAGS, SUMS, array_type, f4, f8, i8, keep_compiled
-from hushrank.engine.kernel import CLIENTS, QUERIES, score_documents
+from hushrank.engine.kernel import CLIENTS, QUERIES
 from hushrank.engine.search import (
     Asked,
     click_list,
@@ -26,7 +26,7 @@ from hushrank.engine.search import (
     name_search,
     rank_places,
 )
-from hushrank.engine.vectors import threefry
+from hushrank.engine.vectors import multiply_rows, threefry
 from hushrank.streams import Purpose
 
 _SEED, _PERTURB, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE))
@@ -102,7 +102,7 @@ def rank_query(
 ) -> int:
     """places[:n_shown] of one query's documents, scored by the ranker that is tried."""
     if hidden == 0:
-        score_documents(local, documents, scores)
+        multiply_rows(documents, local, scores)
     else:
         score_network(turned, bias, output, activation, documents, scores)
     return rank_places(scores, len(documents), k, places)

@@ -48,7 +48,6 @@ from hushrank.unlearning.lengths import note_lengths, place_of
 _PARAMETERS, _LENGTHS, _SUMS = (name.removeprefix(f"{PERSONAL}/") for name in (OWN_PARAMETERS, LENGTHS, SUMS))
 _BLOCK = 256  # clients; Why: a millisecond of work, long against handing it to a thread
 _HELD_BYTES = 512 << 10  # of updates that a kernel hands out at once; Why: they are read again while in the cache
-_NONE = np.empty(0)
 _WORTH_HANDING_OVER = 256  # searches; Why: a millisecond, below which waking a thread costs more than it brings
 
 
@@ -194,8 +193,8 @@ def learn_cells(
     stores = {name: array.copy() for name, array in own_part.items() if name != _LENGTHS or method.notes(round)}
     study = study_with_memory if method.remedy.has_memory else study_personally
 
-    def learn_task(task: Sequence[Call]) -> list[tuple[list[Array], list[Learnt]]]:
-        done = [(list[Array](), list[Learnt]()) for _ in task[0].parts]
+    def learn_task(task: Sequence[Call]) -> list[tuple[list[Array], list[tuple[Array, NamedArrays]]]]:
+        done = [(list[Array](), list[tuple[Array, NamedArrays]]()) for _ in task[0].parts]
         for call in task:
             own = {name: array[call.cells, call.ids] for name, array in stores.items()}
             learnt = study(batch, state, call, own, round)
@@ -204,7 +203,7 @@ def learn_cells(
                 if method.keeps_updates:
                     part = keep_own(method, state, cell, clients, own, part, round)
                 batch.collector.take(block, part.updates, clients.weights, part.scales)
-                parts.append(part._replace(updates=_NONE))  # Why: they are collected already
+                parts.append((part.qualities, part.kept))
         return done
 
     cells = range(len(batch.keys))
@@ -213,10 +212,10 @@ def learn_cells(
         for p, (block, parts) in enumerate(done):
             cell = task[0].parts[p][0]
             batch.collector.add(collected[cell], block)
-            qualities[cell].append(join_arrays([part.qualities for part in parts]))
+            qualities[cell].append(join_arrays([quality for quality, _ in parts]))
             for name, store in stores.items():
                 ids = join_arrays([call.parts[p][2].ids for call in task])
-                store[cell, ids] = join_arrays([part.kept[name] for part in parts])
+                store[cell, ids] = join_arrays([kept[name] for _, kept in parts])
     return {**state, **with_owner(PERSONAL, stores)}, [batch.collector.finish(each) for each in collected], qualities
 
 
@@ -232,7 +231,8 @@ def study_personally(batch: FusedBatch, state: NamedArrays, call: Call, own: Nam
     """What some clients learn, each from the shared parameters of its cell and its own."""
     personal = own.get(_PARAMETERS, np.empty((len(call.ids), 0), np.float32))
     worked = batch.kernel(state[PARAMS], *call.fixed, batch.keys, round, *call[1:5], personal)
-    return Learnt(worked.updates, worked.qualities, {_PARAMETERS: worked.personal}, worked.scales)
+    kept = {_PARAMETERS: worked.personal} if _PARAMETERS in own else {}
+    return Learnt(worked.updates, worked.qualities, kept, worked.scales)
 
 
 def study_with_memory(batch: FusedBatch, state: NamedArrays, call: Call, own: NamedArrays, round: int) -> Learnt:

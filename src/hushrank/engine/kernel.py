@@ -29,22 +29,9 @@ from hushrank.engine.search import (
     name_search,
     show_list,
 )
-from hushrank.engine.vectors import add_some_rows, multiply_rows, pull_lanes
+from hushrank.engine.vectors import add_some_rows, make_room, multiply_rows, pull_lanes, apply_gradient
 
 _ONE, _ZERO = np.float32(1), np.float32(0)
-
-
-@njit(**SUMS)
-def score_documents(params: Any, documents: Any, scores: Any) -> None:
-    """scores[:length]; twin of `LinearRanker.score`."""
-    if len(params) >= LANES:
-        multiply_rows(documents, params, scores)
-        return
-    for d in range(documents.shape[0]):
-        score = _ZERO
-        for f in range(documents.shape[1]):
-            score += params[f] * documents[d, f]
-        scores[d] = score
 
 
 @njit(**FLAGS)
@@ -124,16 +111,12 @@ def log_mass_left(search: Any, length: int, n_shown: int) -> None:
         search.left[i] = below
 
 
-@njit(**SUMS)
-def add_gradient(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int) -> None:
-    """gradient += sum of pull * document; twin of `LinearRanker.score_gradient`."""
-    if len(gradient) >= LANES:
-        add_some_rows(gradient, documents, places, pulls, n_shown)
-        return
-    for i in range(n_shown):
-        if pulls[i] != 0:
-            for f in range(documents.shape[1]):
-                gradient[f] += pulls[i] * documents[places[i], f]
+@njit(**MAKING)
+def make_vector(n: int) -> Any:
+    """[n] zeros, and after them zeros up to the last register's end."""
+    room = make_room(n)
+    room[:] = _ZERO
+    return room[:n]
 
 
 @njit(**FLAGS)
@@ -144,21 +127,14 @@ def make_ranker_room(params: Any, n_features: int, longest: int, k: int) -> Any:
 
 @njit(**FLAGS)
 def score_list(local: Any, documents: Any, scores: Any, room: Any) -> None:  # noqa: ARG001 - as above
-    """scores[:length]"""
-    score_documents(local, documents, scores)
+    """scores[:length]; twin of `LinearRanker.score`."""
+    multiply_rows(documents, local, scores)
 
 
 @njit(**FLAGS)
 def pull_list(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Any) -> None:  # noqa: ARG001 - as above
-    """gradient += that of sum of pull * score"""
-    add_gradient(gradient, documents, places, pulls, n_shown)
-
-
-@njit(**SUMS)
-def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
-    for f in range(len(local)):
-        local[f] += rate * gradient[f]
-        gradient[f] = _ZERO
+    """gradient += sum of pull * document; twin of `LinearRanker.score_gradient`."""
+    add_some_rows(gradient, documents, places, pulls, n_shown)
 
 
 @njit(**FLAGS)
@@ -317,7 +293,7 @@ def learn_clients(
     asked = Asked(features, grades, starts, labels, lengths, ideals, first_query, n_queries, examine, click, stop)
     search, steps = make_search(np.max(lengths), examine.shape[1], click.shape[1]), (rate, pull, batch, weight_norm)
     room = make_ranker_room(params[0], features.shape[1], np.max(lengths), examine.shape[1])
-    local, start, gradient = np.empty_like(params[0]), np.empty_like(params[0]), np.zeros_like(params[0])
+    local, start, gradient = make_vector(params.shape[1]), np.empty_like(params[0]), make_vector(params.shape[1])
     for row in range(len(ids)):
         shared = params[cells[row]]
         local[:] = shared

@@ -91,9 +91,23 @@ def _spread(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
 
 
+def _as_bits(builder: Any, mask: Any) -> Any:
+    return builder.bitcast(builder.trunc(mask, ir.IntType(LANES)), _BITS)
+
+
 @_operation(lanes, None, types.int64)
 def load(builder: Any, data: Any, place: Any) -> Any:
     return builder.load(_at(builder, data, place), align=4, typ=_VECTOR)
+
+
+@_operation(lanes, None, types.int64, types.int64)
+def load_some(builder: Any, data: Any, place: Any, mask: Any) -> Any:
+    """The lanes of the mask, 0 in the others; what lies there is not touched and need not exist."""
+    name, at = f"llvm.masked.load.v{LANES}f32.p0", _at(builder, data, place)
+    kind = ir.FunctionType(_VECTOR, [at.type, _I32, _BITS, _VECTOR])
+    return builder.call(
+        get_or_insert_function(builder.module, kind, name), [at, _I32(4), _as_bits(builder, mask), _VECTOR(None)]
+    )
 
 
 @_operation(types.int64, None, types.int64, lanes)
@@ -128,7 +142,7 @@ def greatest(builder: Any, a: Any, b: Any) -> Any:
 @_operation(lanes, types.int64, lanes, lanes)
 def select(builder: Any, mask: Any, a: Any, b: Any) -> Any:
     """a where the bit is set, b elsewhere."""
-    return builder.select(builder.bitcast(builder.trunc(mask, ir.IntType(LANES)), _BITS), a, b)
+    return builder.select(_as_bits(builder, mask), a, b)
 
 
 @_operation(types.int64, lanes, lanes)

@@ -14,6 +14,7 @@ from hushrank.engine.compiled import FLAGS, MAKING
 from hushrank.engine.lanes import LANES
 from hushrank.engine.vectors import (
     MOST_FOUND,
+    fill_both,
     fill_masses,
     fill_times,
     fill_uniform,
@@ -65,20 +66,20 @@ class SearchRoom(NamedTuple):
     shown: Any  # [k] masses of the shown documents
     left: Any  # [k] what was left of all mass at each position, in the learner's own form
     pulls: Any  # [k] weights of the shown documents' gradients
-    gains: Any  # [n_grades] 2^grade - 1
-    discounts: Any  # [k] log2(2 + position)
+    gains: Any  # [n_grades, k] (2^grade - 1) / log2(2 + position)
 
 
 @njit(**MAKING)
 def make_search(longest: int, k: int, n_grades: int) -> Any:
-    keys, n, most, wide = np.empty((4, 2, LANES), np.uint32), max(longest, k), max(k, MOST_FOUND), max(k, LANES)
+    keys, most, wide = np.empty((4, 2, LANES), np.uint32), max(k, MOST_FOUND), max(k, LANES)
+    n = max(longest, 2 * pad_places(k))
     return SearchRoom(
         *(keys[0], keys[1], keys[2], keys[3]),
         *(make_room(n), make_room(n), make_room(n), make_room(n)),
         *(np.empty(MOST_FOUND, np.int64), np.empty(MOST_FOUND, np.float32)),
         *(np.empty(most, np.int64), np.empty(k, np.int64), np.empty(k, np.bool_)),
         *(np.zeros(wide, np.float32), np.zeros(wide, np.float32), np.zeros(wide, np.float32)),
-        *(2.0 ** np.arange(n_grades) - 1.0, np.log2(2.0 + np.arange(k))),
+        (2.0 ** np.arange(n_grades) - 1.0).reshape(-1, 1) / np.log2(2.0 + np.arange(k)),
     )
 
 
@@ -176,20 +177,26 @@ def judge_places(search: Any, grades: Any, first: int, n_shown: int) -> float:
     total = 0.0
     for i in range(n_shown):
         search.grades[i] = grades[first + search.places[i]]
-        total += search.gains[search.grades[i]] / search.discounts[i]
+        total += search.gains[search.grades[i], i]
     return total
 
 
 @njit(**FLAGS)
 def click_list(search: Any, asked: Any, group: int, n_shown: int, lane: int) -> bool:
     """Whether the person would click anywhere, and where they do; twin of the users."""
-    k = asked.examine.shape[1]
-    draw_for(search, k, _CLICK + lane)
+    keys, half = search.of_searches, pad_places(asked.examine.shape[1])
+    click, stop = (keys[0, _CLICK + lane], keys[1, _CLICK + lane]), (keys[0, _STOP + lane], keys[1, _STOP + lane])
+    fill_both(search.draws, half, click, stop)
     would = click_places(search, asked.examine[group], asked.click[group], n_shown)
     if would:
-        draw_for(search, k, _STOP + lane)
-        stop_reading(search, asked.stop[group], n_shown)
+        stop_reading(search, asked.stop[group], n_shown, search.draws[half:])
     return would
+
+
+@njit(**FLAGS)
+def pad_places(k: int) -> int:
+    """Room for the draws of one kind for a list. Why whole registers: draws of two kinds are then made together."""
+    return (k + LANES - 1) // LANES * LANES
 
 
 @njit(**FLAGS)
@@ -203,9 +210,9 @@ def click_places(search: Any, examine: Any, click: Any, n_shown: int) -> bool:
 
 
 @njit(**FLAGS)
-def stop_reading(search: Any, stop: Any, n_shown: int) -> None:
+def stop_reading(search: Any, stop: Any, n_shown: int, draws: Any) -> None:
     """Take back the clicks below the one after which the person left."""
     has_left = False
     for i in range(n_shown):
         search.is_clicked[i] = search.is_clicked[i] and not has_left
-        has_left = has_left or (search.is_clicked[i] and search.draws[i] < stop[search.grades[i]])
+        has_left = has_left or (search.is_clicked[i] and draws[i] < stop[search.grades[i]])

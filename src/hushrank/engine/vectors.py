@@ -20,6 +20,7 @@ from hushrank.engine.lanes import (
     greatest,
     least,
     load,
+    load_some,
     lowest_bit,
     mask_less,
     multiply_add,
@@ -85,6 +86,16 @@ def fill_uniform(out: Any, n: int, key: Any) -> None:
     """out[:n] as `streams.draw_uniform`; out is made by `make_room`."""
     for j in range((n + 2 * LANES - 1) // (2 * LANES) * LANES):
         x0, x1 = threefry(key[0], key[1], np.uint32(j))
+        out[2 * j], out[2 * j + 1] = _to_uniform(x0), _to_uniform(x1)
+
+
+@njit(**FLAGS)
+def fill_both(out: Any, half: int, key: Any, other: Any) -> None:
+    """out[:half] by one key and out[half : 2 * half] by another as `fill_uniform`; half is a multiple of LANES."""
+    for j in range(half):
+        is_other = np.uint32(2 * j >= half)
+        k0, k1 = (other[0], other[1]) if is_other else (key[0], key[1])
+        x0, x1 = threefry(k0, k1, np.uint32(np.uint32(j) - is_other * np.uint32(half // 2)))
         out[2 * j], out[2 * j + 1] = _to_uniform(x0), _to_uniform(x1)
 
 
@@ -157,15 +168,16 @@ def pick_first(times: Any, length: int, k: int, places: Any, candidates: Any, fo
     """
     bound = splat(min(_bound_first(times, length, k, found) * NEAR, _LARGEST))  # Why: times beyond the end are infinite
     n_found = 0
-    for start in range(0, length, LANES):
-        is_below = mask_less(load(times, start), bound)
-        while is_below != 0 and n_found < MOST_FOUND:
-            candidates[n_found] = start + lowest_bit(is_below)
-            n_found, is_below = n_found + 1, is_below & (is_below - 1)
-        if is_below != 0:
+    for start in range(0, length, 4 * LANES):  # Why four registers: one mask, so one loop whose end is a surprise
+        is_below = 0
+        for at in range(start, min(length, start + 4 * LANES), LANES):
+            is_below |= mask_less(load(times, at), bound) << (at - start)
+        if n_found + count_bits(is_below) > MOST_FOUND:
             return 0
-    for i in range(n_found):
-        found[i] = times[candidates[i]]
+        while is_below != 0:
+            place = start + lowest_bit(is_below)
+            candidates[n_found], found[n_found] = place, times[place]
+            n_found, is_below = n_found + 1, is_below & (is_below - 1)
     wide, is_taken, n_shown = _pad(found, n_found, _INFINITE), 0, min(k, length)
     for i in range(n_found):
         near, at = splat(found[i] * NEAR), -1
@@ -192,37 +204,41 @@ def _bound_first(times: Any, length: int, k: int, room: Any) -> Any:
 
 
 @njit(**FLAGS)
-def last_lanes(n: int) -> int:
-    """Of the last LANES of n numbers, those that whole registers from the beginning leave over, as a mask."""
-    return ((1 << LANES) - 1) & ~((1 << (LANES - n % LANES)) - 1)
-
-
-@njit(**FLAGS)
 def multiply_rows(rows: Any, vector: Any, out: Any) -> None:
-    """out[:n] = rows [n, p] @ vector [p], p >= LANES."""
+    """out[:n] = rows [n, p] @ vector [p]."""
     p = len(vector)
-    rest = select(last_lanes(p), load(vector, p - LANES), splat(_ZERO))
+    whole, last = p - p % LANES, (1 << p % LANES) - 1  # what whole registers hold, and the lanes of the rest
+    rest = load_some(vector, whole, last)
     for row in range(rows.shape[0]):
-        total = load(rows, (row + 1) * p - LANES) * rest
-        for f in range(0, p - LANES + 1, LANES):
+        total = load_some(rows, row * p + whole, last) * rest
+        for f in range(0, whole, LANES):
             total = multiply_add(load(rows, row * p + f), load(vector, f), total)
         out[row] = add_up(total)
 
 
 @njit(**FLAGS)
 def add_some_rows(total: Any, rows: Any, places: Any, weights: Any, n: int) -> None:
-    """total [p] += the sum of weights[i] * rows[places[i]] over i < n, p >= LANES."""
+    """total [p] += the sum of weights[i] * rows[places[i]] over i < n; `total` is part of `make_room`."""
     p = len(total)
-    for f in range(0, p - LANES + 1, LANES):
+    whole, last = p - p % LANES, (1 << p % LANES) - 1
+    for f in range(0, whole, LANES):
         lanes = load(total, f)
         for i in range(n):
             lanes = multiply_add(load(rows, places[i] * p + f), splat(weights[i]), lanes)
         store(total, f, lanes)
-    before = load(total, p - LANES)
-    lanes = before
-    for i in range(n):
-        lanes = multiply_add(load(rows, (places[i] + 1) * p - LANES), splat(weights[i]), lanes)
-    store(total, p - LANES, select(last_lanes(p), lanes, before))
+    if last:
+        lanes = load(total, whole)
+        for i in range(n):
+            lanes = multiply_add(load_some(rows, places[i] * p + whole, last), splat(weights[i]), lanes)
+        store(total, whole, lanes)
+
+
+@njit(**FLAGS)
+def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
+    """local += rate * gradient, gradient = 0; both are parts of `make_room`."""
+    for f in range(0, len(local), LANES):
+        store(local, f, multiply_add(load(gradient, f), splat(rate), load(local, f)))
+        store(gradient, f, splat(_ZERO))
 
 
 @njit(**FLAGS)
