@@ -8,12 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numba import njit
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
 from rooms import SOURCE
 
-from hushrank.engine.compiled import SOURCES, own_sum, sum_files
+from hushrank.engine.compiled import FLAGS, FUSED, MAKING, SOURCES, SUMS, own_sum, sum_files
 from hushrank.engine.kernel import kernel_for
 from hushrank.engine.network_kernel import network_parts
 
@@ -54,3 +57,17 @@ def test_only_kernels_are_kept_and_the_sum_is_in_the_name_of_their_files() -> No
     networks = [kernel_for(None, network_parts(activation)) for activation in ("sigmoid", "relu")]
     for kernel in (*kept, *networks):
         assert own_sum() in kernel._cache._impl.filename_base
+
+
+@pytest.mark.parametrize("flags", [FLAGS, SUMS, FUSED], ids=["flags", "sums", "fused"])
+def test_what_borrows_its_arrays_cannot_make_or_hand_out_any(flags: dict[str, Any]) -> None:
+    def make(n: int) -> Any:
+        return np.empty(n)[0]
+
+    def cut(array: Any) -> Any:
+        return array[1:]
+
+    for function, given in ((make, 3), (cut, np.ones(3))):
+        njit(**MAKING)(function)(given)
+        with pytest.raises(TypingError):
+            njit(**flags)(function)(given)

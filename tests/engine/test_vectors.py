@@ -6,21 +6,32 @@ import numpy as np
 import pytest
 
 from hushrank.engine.kernel import divide_mass, log_mass_left, make_vector, pull_by_logarithms
-from hushrank.engine.search import draw_for, make_search, name_client, name_round, name_search, sample_places, show_list
+from hushrank.engine.search import (
+    draw_for,
+    judge_places,
+    make_search,
+    name_client,
+    name_round,
+    name_search,
+    sample_places,
+    show_list,
+)
 from hushrank.engine.vectors import (
     MOST_FOUND,
     NEAR,
     add_some_rows,
+    apply_gradient,
+    fill_both,
     fill_masses,
     fill_times,
     make_room,
     multiply_rows,
     pick_first,
     pull_lanes,
-    apply_gradient,
 )
 from hushrank.learners.pdgd import infer_preferences, reversal_weight, sigmoid
 from hushrank.learners.pdgd import log_mass_left as plain_mass_left
+from hushrank.metrics.ndcg import dcg
 from hushrank.rankers.policy import sample_ranking
 from hushrank.streams import Purpose, draw_bits, draw_uniform, seed_key, stream
 from hushrank.types import Array
@@ -42,6 +53,29 @@ def test_draws_are_those_of_the_streams() -> None:
         draw_for(search, 70, 4 + lane)
         expected = draw_uniform(stream(KEY, Purpose.SHOW, 9, 5, interaction), 70)
         np.testing.assert_array_equal(search.draws[:70], expected)
+
+
+@pytest.mark.parametrize("half", [16, 32])
+def test_draws_of_two_kinds_are_made_together(half: int) -> None:
+    draws, keys = make_room(2 * half), [stream(KEY, purpose, 1, 2, 3) for purpose in (Purpose.CLICK, Purpose.STOP)]
+    fill_both(draws, half, *((np.uint32(a), np.uint32(b)) for a, b in keys))
+    np.testing.assert_array_equal(draws[: 2 * half], np.concatenate([draw_uniform(key, half) for key in keys]))
+
+
+def test_a_shown_list_is_worth_its_dcg() -> None:
+    search, grades = make_search(20, 10, 5), np.random.default_rng(3).integers(0, 5, 20).astype(np.uint8)
+    search.places[:10] = np.random.default_rng(4).permutation(20)[:10]
+    assert judge_places(search, grades, 0, 10) == pytest.approx(dcg(grades[search.places[:10]]), rel=1e-14)
+
+
+def test_nothing_beyond_the_last_row_counts() -> None:
+    numbers, scores, total = np.full(99, np.nan, np.float32), make_room(9), make_vector(5)
+    numbers[:45] = 1
+    rows = numbers[:45].reshape(9, 5)
+    multiply_rows(rows, np.full(5, 2, np.float32), scores)
+    assert scores[:9].tolist() == [10.0] * 9
+    add_some_rows(total, rows, np.array([8]), np.array([3], np.float32), 1)
+    assert total.tolist() == [3.0] * 5
 
 
 def test_logarithms_and_exponentials_are_right_to_a_few_units_in_the_last_place() -> None:

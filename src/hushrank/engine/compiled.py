@@ -9,9 +9,14 @@ from typing import Any
 from zlib import crc32
 
 from numba import njit, types
+from numba.core.options import DefaultOptions
 
 MAKING = {"nogil": True, "error_model": "numpy"}
-FLAGS = {**MAKING, "_nrt": False}  # Why: nobody counts who uses an array, which only what makes one must
+# Why: what only works on arrays that its caller holds need not count who uses them, as Numba does otherwise for every
+# slice. It is safe: Numba refuses to compile a function with this option that makes an array or returns a part of one.
+# The option is not among Numba's documented ones; 0.61, the oldest that we allow, has it. Without it all is slower.
+_BORROWING = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+FLAGS = {**MAKING, **_BORROWING}
 SUMS = {**FLAGS, "fastmath": {"reassoc", "contract", "nsz"}}  # Why: lets a sum use vectors; same code, same bits
 FUSED = {**FLAGS, "fastmath": {"contract"}}  # Why: a product and a sum in one instruction
 f4, f8, i8 = types.float32, types.float64, types.int64

@@ -29,7 +29,7 @@ from hushrank.engine.search import (
     name_search,
     show_list,
 )
-from hushrank.engine.vectors import add_some_rows, make_room, multiply_rows, pull_lanes, apply_gradient
+from hushrank.engine.vectors import add_some_rows, apply_gradient, make_room, multiply_rows, pull_lanes
 
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
