@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.roofline import describe_gpu_limits, describe_limits
+from benchmarks.roofline import WORK, describe_gpu_limits, describe_limits
 from benchmarks.scale import format_table
 
 DATA = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -46,7 +46,9 @@ def describe_performance(data: Path) -> str:
     rows = processor["benchmarks"]
     table = format_benchmarks([*rows, *read_speeds(data, "per_cpu_second", known=rows)])
     parts = [NOTE, "# Performance", _INTRODUCTION, "## The processor", table, _COLUMNS]
-    parts += ["### The loop in vectors", _VECTORS, format_before(read(data, "kernel_ratio")["rows"])]
+    ratios = read(data, "kernel_ratio")["rows"]
+    parts += ["### The loop in vectors", _VECTORS, format_before(ratios)]
+    parts += [describe_rest(ratios, read(data, "kernel_limits"))]
     parts += ["### Networks", _NETWORKS, format_engines(read(data, "engine_ratio")["rows"])]
     parts += [
         "## Against the published code",
@@ -96,12 +98,27 @@ def format_before(rows: list[dict[str, Any]]) -> str:
         if "per_cpu_second" in row
     ]
     whole = [
-        f"\nA whole `{row['name']}`, with evaluation, took {row['cpu_seconds_before']} CPU-seconds before and takes "
-        f"{row['cpu_seconds']} now: {row['ratio']} times as fast."
+        f"\n{row['name']}: {row['cpu_seconds_before']} CPU-seconds before, {row['cpu_seconds']} now, "
+        f"{row['ratio']} times as fast."
         for row in rows
         if "cpu_seconds" in row
     ]
     return "\n".join(["| benchmark | before | now | times |", "| --- | ---: | ---: | ---: |", *lines, *whole])
+
+
+def describe_rest(rows: list[dict[str, Any]], limits: dict[str, Any]) -> str:
+    """What the loop in vectors spends its time on."""
+    parts, wide = limits["parts_ns"], "fpdgd-mslr-like-1000x2"
+    rate, work = next(row["per_cpu_second"] for row in rows if row["name"] == wide), WORK[wide]
+    return (
+        f"A search of `mq2007-like` takes {sum(parts.values()):,} ns there: {parts['scores']} for scores, "
+        f"{parts['draws']} for the list's draws, {parts['list']} for the list, and {parts['clicks_and_learning']} for "
+        "keys, clicks, learning and the server (`python -m benchmarks.limits`). None of them is bound by memory or by "
+        "arithmetic alone: a list is short, so most steps wait for the one before, and branches that depend on draws "
+        f"are often guessed wrong. `{wide}` reads {work.n_bytes / 1e3:.0f} KB of features for a search, "
+        f"{rate * work.n_bytes / 1e9:.0f} GB per second at the speed above, where copying reads and writes "
+        f"{limits['copy_gb_per_second']} GB per second: scores are most of its time, and they wait for memory."
+    )
 
 
 def format_engines(rows: list[dict[str, Any]]) -> str:

@@ -194,7 +194,7 @@ def learn_cells(
     study = study_with_memory if method.remedy.has_memory else study_personally
 
     def learn_task(task: Sequence[Call]) -> list[tuple[list[Array], list[tuple[Array, NamedArrays]]]]:
-        done = [(list[Array](), list[tuple[Array, NamedArrays]]()) for _ in task[0].parts]
+        done: list[tuple[list[Array], list[tuple[Array, NamedArrays]]]] = [([], []) for _ in task[0].parts]
         for call in task:
             own = {name: array[call.cells, call.ids] for name, array in stores.items()}
             learnt = study(batch, state, call, own, round)
@@ -207,7 +207,8 @@ def learn_cells(
         return done
 
     cells = range(len(batch.keys))
-    collected, qualities = [batch.collector.start() for _ in cells], [list[Array]() for _ in cells]
+    collected = [batch.collector.start() for _ in cells]
+    qualities: list[list[Array]] = [[] for _ in cells]
     for task, done in zip(tasks, batch.run(learn_task, tasks), strict=True):
         for p, (block, parts) in enumerate(done):
             cell = task[0].parts[p][0]
@@ -221,10 +222,9 @@ def learn_cells(
 
 def take_rows(learnt: Learnt, rows: slice) -> Learnt:
     """Of some clients of a call."""
-    kept = {name: array[rows] for name, array in learnt.kept.items()}
-    return Learnt(
-        learnt.updates[rows], learnt.qualities[rows], kept, None if learnt.scales is None else learnt.scales[rows]
-    )
+    updates, qualities, kept, scales = learnt
+    some = {name: array[rows] for name, array in kept.items()}
+    return Learnt(updates[rows], qualities[rows], some, None if scales is None else scales[rows])
 
 
 def study_personally(batch: FusedBatch, state: NamedArrays, call: Call, own: NamedArrays, round: int) -> Learnt:
