@@ -111,9 +111,9 @@ def describe_rest(rows: list[dict[str, Any]], limits: dict[str, Any]) -> str:
     parts, wide = limits["parts_ns"], "fpdgd-mslr-like-1000x2"
     rate, work = next(row["per_cpu_second"] for row in rows if row["name"] == wide), WORK[wide]
     return (
-        f"A search of `mq2007-like` takes {sum(parts.values()):,} ns there: {parts['scores']} for scores, "
+        f"With one search per client, it takes {sum(parts.values()):,} ns on `mq2007-like`: {parts['scores']} for scores, "
         f"{parts['draws']} for the list's draws, {parts['list']} for the list, and {parts['clicks_and_learning']} for "
-        "keys, clicks, learning and the server (`python -m benchmarks.limits`). None of them is bound by memory or by "
+        "keys, clicks, learning and what begins and ends a client's round (`python -m benchmarks.limits`). None of them is bound by memory or by "
         "arithmetic alone: a list is short, so most steps wait for the one before, and branches that depend on draws "
         f"are often guessed wrong. `{wide}` reads {work.n_bytes / 1e3:.0f} KB of features for a search, "
         f"{rate * work.n_bytes / 1e9:.0f} GB per second at the speed above, where copying reads and writes "
