@@ -113,7 +113,8 @@ def describe_rest(rows: list[dict[str, Any]], limits: dict[str, Any]) -> str:
     return (
         f"With one search per client, it takes {sum(parts.values()):,} ns on `mq2007-like`: {parts['scores']} for "
         f"scores, {parts['draws']} for the list's draws, {parts['list']} for the list, and "
-        f"{parts['clicks_and_learning']} for keys, clicks, learning and what begins and ends a client's round (`python -m benchmarks.limits`). The "
+        f"{parts['clicks_and_learning']} for keys, clicks, learning and "
+        "what begins and ends a client's round (`python -m benchmarks.limits`). The "
         "features of that set are in the cache, and lists are short; we have not counted what these steps wait for. "
         f"`{wide}` reads {work.n_bytes / 1e3:.0f} KB of features for a search, {rate * work.n_bytes / 1e9:.0f} GB per "
         f"second at the speed above, where copying reads and writes {limits['copy_gb_per_second']} GB per second: "
