@@ -2,8 +2,8 @@
 
     python -m benchmarks.limits --json docs/benchmarks/limits.json
 
-One thread. Measures a copy (memory bandwidth), a chain of dependent operations (the clock), and the parts of the fused
-loop one after another on the same random queries of `mq2007-like`.
+One thread, in CPU seconds. Measures a copy (memory bandwidth), a chain of dependent operations (the clock), and the
+parts of the fused loop one after another on the same random queries of `mq2007-like`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ import numpy as np
 from numba import njit
 
 from hushrank.engine.inputs import initial_params, initial_state
-from hushrank.engine.kernel import fill_uniform, sample_places, score_documents
+from hushrank.engine.large_pages import use_large_pages
 from hushrank.engine.plan import make_plans
+from hushrank.engine.search import make_search
 from hushrank.engine.simulate import load_engine
+from hushrank.engine.vectors import fill_masses, fill_times, fill_uniform, multiply_rows, pick_first
 from hushrank.files import write_json
 from hushrank.machine.bench import finish
 from hushrank.recipes.recipe import NAMED, change_recipe
@@ -48,26 +50,26 @@ def main() -> None:
 
 
 def time_call(call: Callable[[], object]) -> float:
-    """Median seconds, after a warm-up."""
+    """Median CPU seconds, after a warm-up."""
     call()
     seconds = []
     for _ in range(_TIMINGS):
-        began = time.perf_counter()
+        began = time.thread_time()
         call()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.thread_time() - began)
     return median(seconds)
 
 
 def time_in_turn(calls: list[Callable[[], object]]) -> Array:
-    """[n_timings, n_calls] seconds. Why in turn: the clock and the neighbours drift, differences within a row less."""
+    """[n_timings, n_calls] CPU seconds. Why in turn: clock and neighbours drift, differences within a row less."""
     for call in calls:
         call()
     marks = np.zeros((_TIMINGS, len(calls)))
     for row in marks:
         for i, call in enumerate(calls):
-            began = time.perf_counter()
+            began = time.thread_time()
             call()
-            row[i] = time.perf_counter() - began
+            row[i] = time.thread_time() - began
     return marks
 
 
@@ -100,7 +102,7 @@ def measure_parts() -> dict[str, Any]:
     train, params = setting.dataset.folds[0].train, initial_params(setting, plan.cells[0])
     chosen = np.random.default_rng(0).integers(train.n_queries, size=_SEARCHES)
     search = njit(nogil=True)(_search)
-    queries = (train.features, train.starts[:-1].copy(), train.lengths)
+    queries = (use_large_pages(train.features), train.starts[:-1].copy(), train.lengths)
     advance, start = load_engine("numba", "cpu", threads=1)(setting, plan), initial_state(setting, plan)
     loops = [partial(search, depth, params, *queries, chosen) for depth in range(4)]
     marks = time_in_turn([*loops, lambda: finish(advance(start, 1, 1))])
@@ -116,18 +118,18 @@ def measure_parts() -> dict[str, Any]:
 
 def _search(depth: int, params: Array, features: Array, starts: Array, lengths: Array, chosen: Array) -> float:
     """Depth 1 scores, 2 also draws, 3 also samples a list."""
-    longest = np.max(lengths)
-    scores, draws = np.ones(longest, np.float32), np.full(longest + 1, 0.5, np.float32)
-    places, total = np.empty(10, np.int64), 0.0
+    search, total = make_search(np.max(lengths), 10, 1), 0.0
+    search.scores[:], search.draws[:] = 1, 0.5
     for i in range(len(chosen)):
         begin, length = starts[chosen[i]], lengths[chosen[i]]
         if depth > 0:
-            score_documents(params, features[begin : begin + length], scores)
+            multiply_rows(features[begin : begin + length], params, search.scores)
         if depth > 1:
-            fill_uniform(draws, length, (np.uint32(i), np.uint32(7)))
-        if depth > 2:
-            sample_places(scores, draws, length, 10, places)
-        total += scores[0] + draws[0]
+            fill_uniform(search.draws, length, (np.uint32(i), np.uint32(7)))
+        if depth > 2 and fill_masses(search.scores, length, search.masses):
+            fill_times(search.draws, search.masses, length, search.times)
+            pick_first(search.times, length, 10, search.places, search.candidates, search.found)
+        total += search.scores[0] + search.draws[0]
     return total
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.roofline import describe_gpu_limits, describe_limits
+from benchmarks.roofline import WORK, describe_gpu_limits, describe_limits
 from benchmarks.scale import format_table
 
 DATA = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -46,6 +46,9 @@ def describe_performance(data: Path) -> str:
     rows = processor["benchmarks"]
     table = format_benchmarks([*rows, *read_speeds(data, "per_cpu_second", known=rows)])
     parts = [NOTE, "# Performance", _INTRODUCTION, "## The processor", table, _COLUMNS]
+    ratios = read(data, "kernel_ratio")["rows"]
+    parts += ["### The loop in vectors", _VECTORS, format_before(ratios)]
+    parts += [describe_rest(ratios, read(data, "kernel_limits"))]
     parts += ["### Networks", _NETWORKS, format_engines(read(data, "engine_ratio")["rows"])]
     parts += [
         "## Against the published code",
@@ -85,6 +88,39 @@ def format_benchmarks(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return "\n".join([header, "| --- | --- | ---: | ---: | ---: | ---: | ---: |", *lines])
+
+
+def format_before(rows: list[dict[str, Any]]) -> str:
+    """What two versions do of the same benchmark in a CPU-second."""
+    lines = [
+        f"| `{row['name']}` | {row['per_cpu_second_before']:,} | {row['per_cpu_second']:,} | {row['ratio']} |"
+        for row in rows
+        if "per_cpu_second" in row
+    ]
+    whole = [
+        f"\n{row['name']}: {row['cpu_seconds_before']} CPU-seconds before, {row['cpu_seconds']} now, "
+        f"{row['ratio']} times as fast."
+        for row in rows
+        if "cpu_seconds" in row
+    ]
+    return "\n".join(["| benchmark | before | now | times |", "| --- | ---: | ---: | ---: |", *lines, *whole])
+
+
+def describe_rest(rows: list[dict[str, Any]], limits: dict[str, Any]) -> str:
+    """What the loop in vectors spends its time on."""
+    parts, wide = limits["parts_ns"], "fpdgd-mslr-like-1000x2"
+    rate, work = next(row["per_cpu_second"] for row in rows if row["name"] == wide), WORK[wide]
+    return (
+        f"With one search per client, it takes {sum(parts.values()):,} ns on `mq2007-like`: {parts['scores']} for "
+        f"scores, {parts['draws']} for the list's draws, {parts['list']} for the list, and "
+        f"{parts['clicks_and_learning']} for keys, clicks, learning and "
+        "what begins and ends a client's round (`python -m benchmarks.limits`). The "
+        "features of that set are in the cache, and lists are short; we have not counted what these steps wait for. "
+        f"`{wide}` reads {work.n_bytes / 1e3:.0f} KB of features for a search, {rate * work.n_bytes / 1e9:.0f} GB per "
+        f"second at the speed above, where copying reads and writes {limits['copy_gb_per_second']} GB per second: "
+        "scores are most of its time, and they wait for memory. MQ2008 gains less than the others: its lists have "
+        "20 documents, so that more of a search is work that does not depend on their length."
+    )
 
 
 def format_engines(rows: list[dict[str, Any]]) -> str:
@@ -207,6 +243,13 @@ the largest resident size of the whole process, data and libraries included. Eac
 own. Shared cores make runs differ: over six of them the median of `1000x4` was 207,000 to 263,000 per CPU-second, of
 `mslr-like` 76,000 to 98,000, of the network 22,000 to 31,000. Of rows with empty cells only the speed was kept,
 rounded (`evolution_speed.json`)."""
+
+_VECTORS = """\
+The rows above were taken with an earlier loop, which computed logarithms and exponentials one by one. The loop now
+works on sixteen numbers at once ([how](engine.md)). Both versions ran on another machine (Zen 4, AVX-512) by turns, on
+one thread each, from equal states: interactions per CPU-second in the best of the turns, and their ratio. Lists are the
+same but for near-ties, where scores that were summed in another order differ in their last bit. `python -m
+benchmarks.kernel_ratio --against SRC` measures it anew."""
 
 _NETWORKS = """\
 The row of `mlp64` above was taken with `xla`, before networks had a fused loop of their own. Here both engines ran on

@@ -120,13 +120,11 @@ depend on the clicks and come on top."""
 
 _LEFT = """\
 The features of the training queries are {megabytes} MB and fit into the processor's last cache of 32 MB, so memory
-does not bind `mq2007-like`; `mslr-like`, far larger than that cache, comes nearest to the bandwidth. What binds is
-arithmetic that is not done in vectors: the logarithms and exponentials are called one by one, and the blocks of
-Threefry that make a key wait for each other. Left to gain: logarithms of a whole list in vectors, and keys of a
-round and of a client made once rather than for every draw. The network's row was
-taken with XLA, where every client has weights of its own: many small matrix products instead of one large one, each
-step's numbers written to memory, and lists padded. The fused loop keeps the sums of such a product in registers and
-the weights in the cache."""
+does not bind `mq2007-like`; `mslr-like`, far larger than that cache, comes nearest to the bandwidth. What bound here
+was arithmetic outside vectors: logarithms and exponentials were called one by one, and every draw had a key of its
+own. All of this section was taken before the loop worked in vectors (*The loop in vectors*, above); it says where that
+loop spent its time. The network's row was taken with XLA, where every client has weights of its own: many small matrix
+products instead of one large one, each step's numbers written to memory, and lists padded."""
 
 _GPU = f"""\
 An H200 copies {_GPU_COPY / 1e12} TB per second within its memory. If every interaction had to fetch its features

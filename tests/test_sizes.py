@@ -11,7 +11,8 @@ from rooms import FILES, SOURCE, module_of, parsed
 
 COMPILED = {"engine/kernel.py", "engine/es_kernel.py", "engine/program.py", "engine/local.py", "engine/es_local.py"}
 COMPILED |= {"engine/addition.py", "engine/gathered.py", "engine/es_published_kernel.py", "engine/memory.py"}
-COMPILED |= {"engine/cohort.py", "engine/keeping.py", "engine/network_kernel.py", "engine/lanes.py"}
+COMPILED |= {"engine/cohort.py", "engine/keeping.py", "engine/network_kernel.py", "engine/compiled.py"}
+COMPILED |= {"engine/lanes.py", "engine/vectors.py", "engine/search.py", "engine/evaluate_kernel.py"}
 MOST_ANY = 187  # outside compiled kernels; only ever lowered
 
 

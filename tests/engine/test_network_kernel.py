@@ -15,10 +15,10 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.named import find_attack
 from hushrank.engine import fused
 from hushrank.engine.kernel import kernel_for
-from hushrank.engine.lanes import multiply
 from hushrank.engine.network_kernel import make_network_room, network_parts, sigmoid
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
+from hushrank.engine.vectors import multiply
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange, format_sum
 from hushrank.federation.summation import MaskedSum

@@ -8,7 +8,7 @@ import typer
 
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Check versions, device, caches, and that a compiled round equals the plain one."""
+    """Check versions, device, caches, and that compiled rounds equal the plain ones."""
     from hushrank.cli.output import print_json
     from hushrank.machine.doctor import examine_machine
 

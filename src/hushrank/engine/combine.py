@@ -124,16 +124,17 @@ def combine_cells(method: Method, state: NamedArrays, received: Received) -> tup
         gathered: Sequence[Gathered] = ()
         if method.has_liars:
             received, evidence, gathered = add_forged(method, state, received)
-        heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
+        heard = find_heard(method, received.cohorts)
         if method.keeps_sums and gathered:
             state = add_shares(method, state, gathered, heard)
         means = AVERAGES[method.summation.name](method, received)
     return take_step(method, state, means, heard), evidence
 
 
-def is_heard(method: Method, cohort: CellCohort) -> bool:
-    """Whether enough of a cell's clients answered."""
-    return bool(cohort.n_answered >= method.quorum.needed(len(cohort.ids)))
+def find_heard(method: Method, cohorts: Sequence[CellCohort]) -> Array:
+    """[C] whether enough of a cell's clients answered."""
+    quorum = method.quorum
+    return np.array([cohort.n_answered >= quorum.needed(len(cohort.ids)) for cohort in cohorts])
 
 
 def apply_rules(
@@ -141,7 +142,7 @@ def apply_rules(
 ) -> tuple[NamedArrays, Array, Array, dict[str, Array]]:
     """What each cell's rule remembers (named after the cell), its update [C, p] where it has one [C], its evidence."""
     means, found = np.zeros_like(state[PARAMS]), [dict[str, float]() for _ in received.cohorts]
-    heard = np.array([is_heard(method, cohort) for cohort in received.cohorts])
+    heard = find_heard(method, received.cohorts)
     for cell in np.flatnonzero(heard).tolist():
         gathered = forge_updates(method, state, received, cell)
         found[cell] = count_refused(gathered.updates, is_attacked=method.has_liars)
@@ -192,9 +193,10 @@ def add_forged(
     """Updates that an attack had to see, added up after it, how many of them were refused [C], and all of them."""
     sums, cohorts, found = list(received.collected), list(received.cohorts), [dict[str, float]() for _ in received.keys]
     used = list[Gathered]()
+    heard = find_heard(method, received.cohorts)
     for cell, cohort in enumerate(received.cohorts):
         gathered = forge_updates(method, state, received, cell)
-        if is_heard(method, cohort) and cohort.n_answered:
+        if heard[cell] and cohort.n_answered:
             found[cell] = count_refused(gathered.updates, is_attacked=True)
         is_finite = find_finite(gathered.updates)
         if not is_finite.all():

@@ -11,26 +11,22 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from hushrank.engine.kernel import (
-    CLIENTS,
-    FLAGS,
-    QUERIES,
-    SUMS,
-    array_type,
-    click_places,
-    dcg,
+from hushrank.engine.compiled import FLAGS, SUMS, array_type, f4, f8, i8, keep_compiled
+from hushrank.engine.kernel import CLIENTS, QUERIES
+from hushrank.engine.search import (
+    Asked,
+    click_list,
     derive,
-    derive_own,
-    f4,
-    f8,
-    fill_uniform,
+    draw_query,
     first_word,
-    fold,
-    i8,
-    score_documents,
-    stop_reading,
-    threefry,
+    judge_places,
+    make_search,
+    name_client,
+    name_round,
+    name_search,
+    rank_places,
 )
+from hushrank.engine.vectors import multiply_rows, threefry
 from hushrank.streams import Purpose
 
 _SEED, _PERTURB, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PERTURB, Purpose.PRIVATISE))
@@ -92,22 +88,6 @@ def turn_weights(local: Any, n_features: int, turned: Any) -> None:
 
 
 @njit(**FLAGS)
-def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
-    """places[:n_shown], best first, equal scores in the order of the file; twin of a stable sort."""
-    n_shown = 0
-    for d in range(length):
-        if n_shown == k and not scores[d] > scores[places[k - 1]]:
-            continue
-        at = n_shown if n_shown < k else k - 1
-        while at > 0 and scores[d] > scores[places[at - 1]]:
-            places[at] = places[at - 1]
-            at -= 1
-        places[at] = d
-        n_shown = min(n_shown + 1, k)
-    return n_shown
-
-
-@njit(**FLAGS)
 def rank_query(
     local: Any,
     turned: Any,
@@ -122,7 +102,7 @@ def rank_query(
 ) -> int:
     """places[:n_shown] of one query's documents, scored by the ranker that is tried."""
     if hidden == 0:
-        score_documents(local, documents, scores)
+        multiply_rows(documents, local, scores)
     else:
         score_network(turned, bias, output, activation, documents, scores)
     return rank_places(scores, len(documents), k, places)
@@ -158,17 +138,17 @@ def answer(place: int, key: Any, interaction: int, n_values: int, threshold: Any
 
 SIGNATURE = types.void(
     *(types.Array(f4, 2, "C"), types.Array(f8, 1, "C"), types.Array(f8, 1, "C")),
-    *(array_type(f4, 1), *QUERIES, *CLIENTS),
+    *(array_type(f4, 2), *QUERIES, *CLIENTS),
     *(i8, i8, f8, types.boolean, i8, array_type(f8, 1), types.uint64),
 )
 
 
-@njit(SIGNATURE, **FLAGS)
+@keep_compiled(SIGNATURE)
 def evolve_clients(
     noises: Any,  # [n, p] written: each client's perturbation
     scales: Any,  # [n] written: by which it is multiplied to give what the client's message is decoded to
     qualities: Any,  # [n] written: the mean nDCG of what it saw
-    params: Any,  # [p] the ranker that everybody has
+    params: Any,  # [C, p] the ranker that everybody in a cell has
     features: Any,  # [n_documents, n_features]
     grades: Any,  # [n_labels] of every group's documents, end to end
     starts: Any,  # [n_queries] first row of the features
@@ -180,8 +160,9 @@ def evolve_clients(
     examine: Any,  # [n_groups, k] click tables
     click: Any,  # [n_groups, n_grades]
     stop: Any,  # [n_groups, n_grades]
-    key: Any,  # [2] of the cell
+    keys: Any,  # [C, 2] of the cells
     round: int,
+    cells: Any,  # [n] whose clients these are
     ids: Any,  # [n] clients
     n_interactions: Any,  # [n]
     groups: Any,  # [n]
@@ -194,36 +175,35 @@ def evolve_clients(
     threshold: Any,  # words below it tell the truth
 ) -> None:
     """Every client's round; the first three arrays are written."""
-    k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
+    asked = Asked(features, grades, starts, labels, lengths, ideals, first_query, n_queries, examine, click, stop)
+    k, p, n_features = examine.shape[1], params.shape[1], features.shape[1]
     local, turned = np.empty(p, np.float32), np.empty((max(hidden, 1), n_features), np.float32)
     bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
-    scores, draws = np.empty(longest, np.float32), np.empty(k + 1, np.float32)
-    places, clicked, words = np.empty(k, np.int64), np.empty(k, np.bool_), np.empty((2, (p + 1) // 2), np.uint32)
+    search, words = make_search(np.max(lengths), k, click.shape[1]), np.empty((2, (p + 1) // 2), np.uint32)
     for row in range(len(ids)):
-        n, group, noise = n_interactions[row], groups[row], noises[row]
-        table = (examine[group], click[group], stop[group])
+        n, group, noise, key = n_interactions[row], groups[row], noises[row], keys[cells[row]]
         half, told_plus, told_minus, shown_quality = n // 2 if antithetic else n, 0.0, 0.0, 0.0
         who = (np.uint32(round), np.uint32(ids[row]))
         fill_noise(noise, first_word(derive(key, _SEED, who)), sigma, words)
         secret = derive(key, _PRIVATISE, who)
-        query_key, _, click_key, stop_key = derive_own(key, who)
+        if row == 0 or cells[row] != cells[row - 1]:
+            name_round(search, key, np.uint32(round))
+        name_client(search, ids[row])
         for interaction in range(n):
             if interaction == 0 or interaction == half:
-                move(params, noise, _ONE if interaction < half else -_ONE, local)
+                move(params[cells[row]], noise, _ONE if interaction < half else -_ONE, local)
                 if hidden > 0:
                     turn_weights(local, n_features, turned)
-            name = np.uint32(interaction)
-            query = first_query[group] + first_word(fold(query_key, name)) % np.uint32(n_queries[group])
-            begin, label, length = starts[query], labels[query], lengths[query]
-            documents = features[begin : begin + length]
-            n_shown = rank_query(local, turned, bias, output, hidden, activation, documents, k, scores, places)
-            gain = dcg(grades, label, places, n_shown)
+            lane = name_search(search, interaction)
+            query = draw_query(search, asked, group, lane)
+            documents = features[starts[query] : starts[query] + lengths[query]]
+            n_shown = rank_query(
+                local, turned, bias, output, hidden, activation, documents, k, search.scores, search.places
+            )
+            gain = judge_places(search, grades, labels[query], n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
-            fill_uniform(draws, k, fold(click_key, name))
-            if click_places(grades, label, places, n_shown, draws, table[0], table[1], clicked):
-                fill_uniform(draws, k, fold(stop_key, name))
-                stop_reading(grades, label, places, n_shown, draws, table[2], clicked)
-            place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
+            click_list(search, asked, group, n_shown, lane)
+            place = judge_list(measure, values, search.is_clicked, n_shown, gain, ideals[query], k)
             told = values[answer(place, secret, interaction, len(values), threshold)]
             told_plus += told if interaction < half else 0.0
             told_minus += 0.0 if interaction < half else told

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from hushrank.engine.compiled import FLAGS, keep_compiled
 from hushrank.engine.es_kernel import (
     SIGNATURE,
     answer,
@@ -20,7 +21,7 @@ from hushrank.engine.es_kernel import (
     turn_weights,
     weigh,
 )
-from hushrank.engine.kernel import FLAGS, dcg, derive, first_word
+from hushrank.engine.search import derive, first_word, judge_places, make_search
 from hushrank.streams import Purpose
 
 _SEED, _PRIVATISE = (np.uint32(p) for p in (Purpose.SEED, Purpose.PRIVATISE))
@@ -90,26 +91,24 @@ def fill_published_noise(noise: Any, state: Any, sigma: float) -> None:
 @njit(**FLAGS)
 def order_noise(published: Any, n_features: int, hidden: int, noise: Any) -> None:
     """noise[:] in our order; twin of `es_published.published_order`."""
-    noise[:] = published
+    for j in range(len(noise)):
+        noise[j] = published[j]
     for h in range(hidden):
         for f in range(n_features):
             noise[f * hidden + h] = published[h * n_features + f]
 
 
 @njit(**FLAGS)
-def click_in_order(
-    grades: Any, begin: int, places: Any, n_shown: int, state: Any, examine: Any, click: Any, stop: Any, clicked: Any
-) -> None:
-    """clicked[:n_shown]; twin of `table.click_in_order`."""
-    clicked[:n_shown] = False
+def click_in_order(search: Any, n_shown: int, state: Any, examine: Any, click: Any, stop: Any) -> None:
+    """is_clicked[:n_shown]; twin of `table.click_in_order`."""
+    search.is_clicked[:n_shown] = False
     for i in range(n_shown):
-        grade = grades[begin + places[i]]
-        clicked[i] = next_uniform(state) < click[grade] * examine[i]
-        if clicked[i] and next_uniform(state) < stop[grade]:
+        search.is_clicked[i] = next_uniform(state) < click[search.grades[i]] * examine[i]
+        if search.is_clicked[i] and next_uniform(state) < stop[search.grades[i]]:
             break
 
 
-@njit(SIGNATURE, **FLAGS)
+@keep_compiled(SIGNATURE)
 def evolve_as_published(
     noises: Any,
     scales: Any,
@@ -126,8 +125,9 @@ def evolve_as_published(
     examine: Any,
     click: Any,
     stop: Any,
-    key: Any,
+    keys: Any,
     round: int,
+    cells: Any,
     ids: Any,
     n_interactions: Any,
     groups: Any,
@@ -140,13 +140,12 @@ def evolve_as_published(
     threshold: Any,
 ) -> None:
     """Every client's round; the arguments are those of `es_kernel.evolve_clients`."""
-    k, longest, p, n_features = examine.shape[1], np.max(lengths), len(params), features.shape[1]
+    k, p, n_features = examine.shape[1], params.shape[1], features.shape[1]
     local, turned = np.empty(p, np.float32), np.empty((max(hidden, 1), n_features), np.float32)
     bias, output = local[n_features * hidden : p - hidden], local[p - hidden :]
-    scores, state = np.empty(longest, np.float32), np.empty(_SIZE + 1, np.uint32)
-    places, clicked = np.empty(k, np.int64), np.empty(k, np.bool_)
+    search, state = make_search(np.max(lengths), k, click.shape[1]), np.empty(_SIZE + 1, np.uint32)
     for row in range(len(ids)):
-        n, group, noise = n_interactions[row], groups[row], noises[row]
+        n, group, noise, key = n_interactions[row], groups[row], noises[row], keys[cells[row]]
         half, told_plus, told_minus, shown_quality = n // 2 if antithetic else n, 0.0, 0.0, 0.0
         who = (np.uint32(round), np.uint32(ids[row]))
         seed = first_word(derive(key, _SEED, who))
@@ -157,17 +156,18 @@ def evolve_as_published(
         start(state, seed)
         for interaction in range(n):
             if interaction == 0 or interaction == half:
-                move(params, noise, _ONE if interaction < half else -_ONE, local)
+                move(params[cells[row]], noise, _ONE if interaction < half else -_ONE, local)
                 if hidden > 0:
                     turn_weights(local, n_features, turned)
             query = first_query[group] + next_below(state, n_queries[group])
-            begin, label = starts[query], labels[query]
-            documents = features[begin : begin + lengths[query]]
-            n_shown = rank_query(local, turned, bias, output, hidden, activation, documents, k, scores, places)
-            gain = dcg(grades, label, places, n_shown)
+            documents = features[starts[query] : starts[query] + lengths[query]]
+            n_shown = rank_query(
+                local, turned, bias, output, hidden, activation, documents, k, search.scores, search.places
+            )
+            gain = judge_places(search, grades, labels[query], n_shown)
             shown_quality += gain / ideals[query] if ideals[query] > 0 else 0.0
-            click_in_order(grades, label, places, n_shown, state, examine[group], click[group], stop[group], clicked)
-            place = judge_list(measure, values, clicked, n_shown, gain, ideals[query], k)
+            click_in_order(search, n_shown, state, examine[group], click[group], stop[group])
+            place = judge_list(measure, values, search.is_clicked, n_shown, gain, ideals[query], k)
             told = values[answer(place, secret, interaction, len(values), threshold)]
             told_plus += told if interaction < half else 0.0
             told_minus += 0.0 if interaction < half else told

@@ -1,7 +1,7 @@
 """Offline quality during training: nDCG@k and expected MaxRR of many rankers on one split, without a loop over queries.
 
 Twin of `metrics.ndcg.mean_ndcg` and `metrics.max_rr.mean_expected_max_rr`, in NumPy: the lists stay ragged, so nothing
-is padded and nothing is compiled.
+is padded. Where Numba is installed, only the best k documents of each query are sorted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushrank.clicks.table import ClickTable
+from hushrank.extras import has_package
 from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.types import Array, QuerySet, Ranker
 
@@ -28,10 +29,7 @@ class Examiner:
 
     queries: QuerySet
     ideals: Array  # [n_queries] DCG@k of the best list
-    query_of: Array  # [n_documents]
-    discounts: Array  # [n_documents] of the place within the query, 0 beyond k
-    places: Array  # [n_queries, k] where the first k documents of each query stand, 0 beyond its end
-    is_there: Array  # [n_queries, k]
+    is_there: Array  # [n_queries, k] whether a query has so many documents
     k: int
 
 
@@ -43,13 +41,8 @@ class Quality(NamedTuple):
 
 
 def prepare_examiner(queries: QuerySet, *, k: int = 10) -> Examiner:
-    query_of = np.repeat(np.arange(queries.n_queries), queries.lengths)
-    place = np.arange(queries.n_documents) - queries.starts[query_of]
-    discounts = np.where(place < k, 1.0 / np.log2(2.0 + place), 0.0)
-    first = np.arange(k)
-    is_there = first < queries.lengths[:, None]
-    places = np.where(is_there, queries.starts[:-1, None] + first, 0)
-    return Examiner(queries, ideal_gains(queries, k), query_of, discounts, places, is_there, k)
+    is_there = np.arange(k) < queries.lengths[:, None]
+    return Examiner(queries, ideal_gains(queries, k), is_there, k)
 
 
 def ideal_gains(queries: QuerySet, k: int) -> Array:
@@ -70,14 +63,33 @@ def score_finitely(ranker: Ranker, params: Array, queries: QuerySet) -> Array:
 def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable | None = None) -> Quality:
     """Mean nDCG@k, and the MaxRR@k that a person with this click table can expect; ties in the order of the file."""
     scores = score_finitely(ranker, params, examiner.queries)
-    ranked = examiner.queries.grades[np.lexsort((-scores, examiner.query_of))]
-    gains = (2.0**ranked - 1.0) * examiner.discounts
-    dcg = np.bincount(examiner.query_of, weights=gains, minlength=examiner.queries.n_queries)
+    ranked = examiner.queries.grades[find_best(scores, examiner.queries.starts, examiner.k)]
+    discounts = examiner.is_there * (1.0 / np.log2(2.0 + np.arange(examiner.k)))
+    dcg = np.cumsum((2.0**ranked - 1.0) * discounts, axis=1)[:, -1]  # Why: adds up from the first place to the last
     counts = examiner.ideals > 0
     ndcg = float(np.mean(dcg[counts] / examiner.ideals[counts])) if counts.any() else float("nan")
     if table is None or not examiner.queries.n_queries:
         return Quality(ndcg, float("nan"))
     return Quality(ndcg, expect_max_rr(examiner, ranked, table))
+
+
+def find_best(scores: Array, starts: Array, k: int) -> Array:
+    """[n_queries, k] rows of each query's best documents, equal scores in the order of the file; 0 beyond its end."""
+    if not has_package("numba"):
+        return sort_best(scores, starts, k)
+    from hushrank.engine.evaluate_kernel import pick_best
+
+    best = np.zeros((len(starts) - 1, k), np.int64)
+    pick_best(best, np.ascontiguousarray(scores), np.ascontiguousarray(starts, np.int64))
+    return best
+
+
+def sort_best(scores: Array, starts: Array, k: int) -> Array:
+    """As `find_best`, plainly."""
+    lengths = np.diff(starts)
+    order = np.lexsort((-scores, np.repeat(np.arange(len(lengths)), lengths)))
+    places = starts[:-1, None] + np.arange(k)
+    return np.where(places < starts[1:, None], order[np.minimum(places, len(scores) - 1)], 0)
 
 
 def examine_many(examiner: Examiner, ranker: Ranker, rankers: Array) -> Array:
@@ -94,8 +106,8 @@ def examine_many(examiner: Examiner, ranker: Ranker, rankers: Array) -> Array:
 
 
 def expect_max_rr(examiner: Examiner, ranked: Array, table: ClickTable) -> float:
-    """The mean over queries of sum over ranks of P(first click there) / rank; ranked [n_documents] grades."""
-    chances = np.array(table.click)[ranked[examiner.places]] * np.array(table.examine) * examiner.is_there
+    """The mean over queries of sum over ranks of P(first click there) / rank; ranked [n_queries, k] grades."""
+    chances = np.array(table.click)[ranked] * np.array(table.examine) * examiner.is_there
     above = np.cumprod(1.0 - chances, axis=1)
     first = chances * np.concatenate([np.ones((len(chances), 1)), above[:, :-1]], axis=1)
     return float(np.mean(first @ (1.0 / np.arange(1, examiner.k + 1))))

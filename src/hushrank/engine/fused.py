@@ -17,8 +17,9 @@ import numpy as np
 from hushrank.attacks.tactics import Tactics
 from hushrank.engine.collect import COLLECTORS, Collector, Gathering
 from hushrank.engine.combine import CellCohort, Received, combine_cells, describe_cells, gather_cohort
-from hushrank.engine.inputs import PARAMS, Advance, cell_key, click_tables, join_queries
+from hushrank.engine.inputs import PARAMS, Advance, cell_key, join_queries, stack_tables
 from hushrank.engine.kernel import kernel_for
+from hushrank.engine.large_pages import use_large_pages
 from hushrank.engine.network_kernel import network_parts
 from hushrank.engine.plan import Plan
 from hushrank.engine.record import stack_named
@@ -68,8 +69,20 @@ class Learnt(NamedTuple):
     scales: Array | None = None  # as above
 
 
-# (params [p], what stays the same of a cell, key, round, ids [n], n_interactions [n], groups [n], personal) -> Worked
+# (params [C, p], what stays the same at a place, keys [C, 2], round, cells [n], ids [n], n_interactions [n],
+# groups [n], personal) -> Worked
 Kernel: TypeAlias = Callable[..., Worked]
+
+
+class Call(NamedTuple):
+    """The clients of one call of a kernel: some of a cell's, or all of several small cells' of the same place."""
+
+    fixed: tuple[Array, ...]  # queries and people of the place, as kernels take them
+    cells: Array  # [n]
+    ids: Array  # [n]
+    n_interactions: Array  # [n]
+    groups: Array  # [n] among those of all cells of the place
+    parts: tuple[tuple[int, slice, CellCohort], ...]  # (cell, where its clients stand above, these)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +93,8 @@ class FusedBatch:
     plan: Plan
     kernel: Kernel
     collector: Collector
-    fixed: tuple[tuple[Array, ...], ...]  # [C] queries and people of each cell, as kernels take them
-    keys: tuple[Array, ...]  # [C]
+    fixed: tuple[tuple[tuple[Array, ...], int], ...]  # [C] as kernels take them, and the first of each cell's groups
+    keys: Array  # [C, 2]
     attacks: tuple[Attack | Tactics[Attack] | None, ...]  # [C]
     everybody: CellCohort | None  # the clients of every cell and round; None: they are drawn
     rows: int  # clients of a block whose updates are held at once
@@ -93,7 +106,7 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
     method = setting.method
     kernel = KERNELS[method.exchange.name](method)
     fixed = _fixed_arguments(setting, plan)
-    keys = tuple(cell_key(setting, cell) for cell in plan.cells)
+    keys = np.stack([cell_key(setting, cell) for cell in plan.cells])
     attacks = attacks_of(setting, [cell.fold for cell in plan.cells])
     is_fixed = method.population.is_complete and not method.population.regroup
     everybody = gather_cohort(method, keys[0], 1) if is_fixed else None
@@ -106,9 +119,10 @@ def fuse_rounds(setting: Setting, plan: Plan, *, threads: int = 1) -> Advance:
             run = pool.map if threads > 1 else map
             who = (keys, attacks, everybody)
             batch = FusedBatch(setting, plan, kernel, choose_collector(method), fixed, *who, rows, run)
+            tasks = None if everybody is None else cut_tasks(batch, [everybody] * len(keys))
             shown = []
             for round in map(method.round_of, range(first, first + n)):
-                state, seen = run_fused_round(batch, state, round)
+                state, seen = run_fused_round(batch, state, round, tasks)
                 shown.append(seen)
         return state, stack_named(shown)
 
@@ -121,68 +135,116 @@ def choose_collector(method: Method) -> Collector:
     return COLLECTORS[method.summation.name](method.summation.format, method.n_sent)
 
 
-def run_fused_round(batch: FusedBatch, state: NamedArrays, round: int) -> tuple[NamedArrays, dict[str, Array]]:
-    """One round of every cell, and what it showed [C]."""
+def run_fused_round(
+    batch: FusedBatch, state: NamedArrays, round: int, tasks: Sequence[Sequence[Call]] | None = None
+) -> tuple[NamedArrays, dict[str, Array]]:
+    """One round of every cell, and what it showed [C]. tasks: where the cohorts are those of every round."""
     method = batch.setting.method
     cohorts = [batch.everybody or gather_cohort(method, key, round) for key in batch.keys]
-    state, collected, qualities = learn_cells(batch, state, cohorts, round)
-    state, evidence = combine_cells(method, state, Received(collected, cohorts, batch.keys, batch.attacks, round))
+    tasks = cut_tasks(batch, cohorts) if tasks is None else tasks
+    state, collected, qualities = learn_cells(batch, state, tasks, round)
+    state, evidence = combine_cells(
+        method, state, Received(collected, cohorts, tuple(batch.keys), batch.attacks, round)
+    )
     return state, {**describe_cells(batch.setting, batch.plan, cohorts, qualities), **evidence}
 
 
+def cut_tasks(batch: FusedBatch, cohorts: Sequence[CellCohort]) -> list[list[Call]]:
+    """What one thread does at a time: a block of a cell's clients, in calls of at most so many rows, or one call for
+    several small cells. Why: a call costs as much as some twenty searches."""
+    method, tasks, small = batch.setting.method, list[list[Call]](), dict[int, list[int]]()
+    can_join = not (method.remedy.has_memory or method.keeps_updates)
+    for cell, cohort in enumerate(cohorts):
+        if can_join and 0 < len(cohort.ids) <= batch.rows // 2:
+            small.setdefault(id(batch.fixed[cell][0]), []).append(cell)
+            continue
+        for first in range(0, len(cohort.ids), _BLOCK):
+            end = min(first + _BLOCK, len(cohort.ids))
+            pieces = [cohort.part(at, min(at + batch.rows, end)) for at in range(first, end, batch.rows)]
+            tasks.append([join_cells(batch, {cell: piece}) for piece in pieces])
+    for cells in small.values():
+        most = max(1, batch.rows // max(len(cohorts[cell].ids) for cell in cells))
+        for first in range(0, len(cells), most):
+            tasks.append([join_cells(batch, {cell: cohorts[cell] for cell in cells[first : first + most]})])
+    return tasks
+
+
+def join_cells(batch: FusedBatch, cohorts: dict[int, CellCohort]) -> Call:
+    """One call for these clients of cells of the same place."""
+    sizes = [len(cohort.ids) for cohort in cohorts.values()]
+    ends = np.cumsum(sizes).tolist()
+    spans = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return Call(
+        batch.fixed[next(iter(cohorts))][0],
+        np.repeat(np.array(list(cohorts), np.int64), sizes),
+        join_arrays([cohort.ids for cohort in cohorts.values()]),
+        join_arrays([cohort.n_interactions for cohort in cohorts.values()]),
+        join_arrays([cohort.groups + batch.fixed[cell][1] for cell, cohort in cohorts.items()]),
+        tuple(zip(cohorts, spans, cohorts.values(), strict=True)),
+    )
+
+
 def learn_cells(
-    batch: FusedBatch, state: NamedArrays, cohorts: Sequence[CellCohort], round: int
+    batch: FusedBatch, state: NamedArrays, tasks: Sequence[Sequence[Call]], round: int
 ) -> tuple[NamedArrays, list[Array], list[list[Array]]]:
     """What each cell's clients sent, collected; the quality of what they saw, block by block; what they keep."""
     method, own_part = batch.setting.method, part_of(state, PERSONAL)
     # Why not always: the lengths that clients keep are many, and change in few rounds
     stores = {name: array.copy() for name, array in own_part.items() if name != _LENGTHS or method.notes(round)}
-    tasks = [(c, first) for c, cohort in enumerate(cohorts) for first in range(0, len(cohort.ids), _BLOCK)]
     study = study_with_memory if method.remedy.has_memory else study_personally
 
-    def learn_block(task: tuple[int, int]) -> tuple[list[Array], list[Learnt]]:
-        cell, first = task
-        block, learnt = list[Array](), list[Learnt]()
-        for at in range(first, min(first + _BLOCK, len(cohorts[cell].ids)), batch.rows):
-            clients = cohorts[cell].part(at, min(at + batch.rows, first + _BLOCK))
-            own = {name: array[cell, clients.ids] for name, array in stores.items()}
-            learnt.append(study(batch, state, cell, clients, own, round))
-            if method.keeps_updates:
-                learnt[-1] = keep_own(method, state, cell, clients, own, learnt[-1], round)
-            batch.collector.take(block, learnt[-1].updates, clients.weights, learnt[-1].scales)
-        return block, [each._replace(updates=np.empty(0)) for each in learnt]  # Why: they are collected already
+    def learn_task(task: Sequence[Call]) -> list[tuple[list[Array], list[tuple[Array, NamedArrays]]]]:
+        done: list[tuple[list[Array], list[tuple[Array, NamedArrays]]]] = [([], []) for _ in task[0].parts]
+        for call in task:
+            own = {name: array[call.cells, call.ids] for name, array in stores.items()}
+            learnt = study(batch, state, call, own, round)
+            for (cell, rows, clients), (block, parts) in zip(call.parts, done, strict=True):
+                part = take_rows(learnt, rows)
+                if method.keeps_updates:
+                    part = keep_own(method, state, cell, clients, own, part, round)
+                batch.collector.take(block, part.updates, clients.weights, part.scales)
+                parts.append((part.qualities, part.kept))
+        return done
 
-    collected, qualities = [batch.collector.start() for _ in cohorts], [list[Array]() for _ in cohorts]
-    for (cell, first), (block, learnt) in zip(tasks, batch.run(learn_block, tasks), strict=True):
-        batch.collector.add(collected[cell], block)
-        qualities[cell].append(join_arrays([each.qualities for each in learnt]))
-        for name, store in stores.items():
-            store[cell, cohorts[cell].ids[first : first + _BLOCK]] = join_arrays([each.kept[name] for each in learnt])
+    cells = range(len(batch.keys))
+    collected = [batch.collector.start() for _ in cells]
+    qualities: list[list[Array]] = [[] for _ in cells]
+    for task, done in zip(tasks, batch.run(learn_task, tasks), strict=True):
+        for p, (block, parts) in enumerate(done):
+            cell = task[0].parts[p][0]
+            batch.collector.add(collected[cell], block)
+            qualities[cell].append(join_arrays([quality for quality, _ in parts]))
+            for name, store in stores.items():
+                ids = join_arrays([call.parts[p][2].ids for call in task])
+                store[cell, ids] = join_arrays([kept[name] for _, kept in parts])
     return {**state, **with_owner(PERSONAL, stores)}, [batch.collector.finish(each) for each in collected], qualities
 
 
-def study_personally(
-    batch: FusedBatch, state: NamedArrays, cell: int, clients: CellCohort, own: NamedArrays, round: int
-) -> Learnt:
-    """What some clients of a cell learn, each from the shared parameters and its own."""
-    personal = own.get(_PARAMETERS, np.empty((len(clients.ids), 0), np.float32))
-    who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups)
-    worked = batch.kernel(state[PARAMS][cell], *batch.fixed[cell], *who, personal)
-    return Learnt(worked.updates, worked.qualities, {_PARAMETERS: worked.personal}, worked.scales)
+def take_rows(learnt: Learnt, rows: slice) -> Learnt:
+    """Of some clients of a call."""
+    updates, qualities, kept, scales = learnt
+    some = {name: array[rows] for name, array in kept.items()}
+    return Learnt(updates[rows], qualities[rows], some, None if scales is None else scales[rows])
 
 
-def study_with_memory(
-    batch: FusedBatch, state: NamedArrays, cell: int, clients: CellCohort, own: NamedArrays, round: int
-) -> Learnt:
-    """The same, where a remedy says where a client begins, what it sends and what it keeps."""
-    method, params = batch.setting.method, state[PARAMS][cell]
+def study_personally(batch: FusedBatch, state: NamedArrays, call: Call, own: NamedArrays, round: int) -> Learnt:
+    """What some clients learn, each from the shared parameters of its cell and its own."""
+    personal = own.get(_PARAMETERS, np.empty((len(call.ids), 0), np.float32))
+    worked = batch.kernel(state[PARAMS], *call.fixed, batch.keys, round, *call[1:5], personal)
+    kept = {_PARAMETERS: worked.personal} if _PARAMETERS in own else {}
+    return Learnt(worked.updates, worked.qualities, kept, worked.scales)
+
+
+def study_with_memory(batch: FusedBatch, state: NamedArrays, call: Call, own: NamedArrays, round: int) -> Learnt:
+    """The same for clients of one cell, where a remedy says where a client begins, what it sends and what it keeps."""
+    method, cell = batch.setting.method, call.parts[0][0]
     known = {name: array[cell] for name, array in part_of(state, REMEDY).items()}
-    turn = Turn(np, params, known, own, clients.ids, clients.n_interactions, method.learning_rate)
+    turn = Turn(np, state[PARAMS][cell], known, own, call.ids, call.n_interactions, method.learning_rate)
     begun = method.remedy.begin(turn)
     starts = np.ascontiguousarray(begun.starts, np.float32)
     shifts = None if begun.shifts is None else np.ascontiguousarray(begun.shifts, np.float32)
-    who = (batch.keys[cell], round, clients.ids, clients.n_interactions, clients.groups)
-    worked = batch.kernel(params, *batch.fixed[cell], *who, starts.copy(), shifts=shifts)
+    who = (batch.keys, round, *call[1:5])
+    worked = batch.kernel(state[PARAMS], *call.fixed, *who, starts.copy(), shifts=shifts)
     sent, kept = method.remedy.finish(turn, worked.personal - starts)
     return Learnt(clip_messages(sent, method.protection.clipping), worked.qualities, kept)
 
@@ -215,10 +277,19 @@ def join_arrays(parts: Sequence[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _fixed_arguments(setting: Setting, plan: Plan) -> tuple[tuple[Array, ...], ...]:
-    """[C] what a kernel needs to know of a cell in every round: its queries, its groups and their people."""
-    queries = {place: _fixed_queries(setting, *place) for place in plan.places}
-    return tuple((*queries[setting.place_of(c.fold, c.repeat)], *click_tables(setting, c)) for c in plan.cells)
+def _fixed_arguments(setting: Setting, plan: Plan) -> tuple[tuple[tuple[Array, ...], int], ...]:
+    """[C] what a kernel needs to know of a cell's place in every round: its queries, and the groups of all cells there
+    with their people; and which of these groups is the cell's first."""
+    of_place = {place: [c for c in plan.cells if setting.place_of(c.fold, c.repeat) == place] for place in plan.places}
+    fixed, found = dict[tuple[int, int], tuple[Array, ...]](), list[tuple[tuple[Array, ...], int]]()
+    for place, cells in of_place.items():
+        *queries, firsts, sizes = _fixed_queries(setting, *place)
+        n = len(cells)
+        fixed[place] = (*queries, np.tile(firsts, n), np.tile(sizes, n), *stack_tables(setting, cells))
+    for cell in plan.cells:
+        place = setting.place_of(cell.fold, cell.repeat)
+        found.append((fixed[place], of_place[place].index(cell) * len(setting.groups_of(cell.fold, cell.repeat))))
+    return tuple(found)
 
 
 def _fixed_queries(setting: Setting, fold: int, repeat: int) -> tuple[Array, ...]:
@@ -227,7 +298,8 @@ def _fixed_queries(setting: Setting, fold: int, repeat: int) -> tuple[Array, ...
     joined = join_queries(sets, setting.method.k)
     sizes = np.array([queries.n_queries for queries in sets], np.int64)
     firsts = np.cumsum(sizes) - sizes
-    queries = (joined.features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
+    features = use_large_pages(joined.features)
+    queries = (features, joined.grades, joined.starts, joined.labels, joined.lengths, joined.ideals)
     return (*(np.ascontiguousarray(np.asarray(part)) for part in queries), firsts, sizes)
 
 

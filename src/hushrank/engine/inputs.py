@@ -143,6 +143,17 @@ def click_tables(setting: Setting, cell: Cell) -> GroupTables:
     )
 
 
+def stack_tables(setting: Setting, cells: Sequence[Cell]) -> GroupTables:
+    """The click tables of the groups of several cells, end to end."""
+    tables = [click_tables(setting, cell) for cell in cells]
+    n_grades = max(table.click.shape[1] for table in tables)
+    return GroupTables(
+        np.concatenate([table.examine for table in tables]),
+        np.concatenate([_widened(table.click, n_grades) for table in tables]),
+        np.concatenate([_widened(table.stop, n_grades) for table in tables]),
+    )
+
+
 def _click_table(setting: Setting, cell: Cell, group: Group) -> ClickTable:
     name, user = setting.users[cell.user]
     table = table_of(group.user or user, setting.method.k)

@@ -6,19 +6,17 @@ What scoring finds out about a list is kept for its gradient. Widths below `LANE
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from numba import njit
 
-from hushrank.engine import lanes
-from hushrank.engine.kernel import SUMS, RankerParts
-from hushrank.engine.lanes import LANES, multiply
+from hushrank.engine.compiled import FUSED, MAKING, SUMS
+from hushrank.engine.kernel import RankerParts
+from hushrank.engine.lanes import LANES
+from hushrank.engine.vectors import multiply
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-_STEPS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 _LOG2_E, _MOST = np.float32(np.log2(np.e)), np.float32(126)
 # Why these: 2^r = their polynomial for |r| <= 1/2, with the smallest relative error that degree 5 allows, 7.5e-8
 _C0, _C1, _C2, _C3, _C4, _C5 = (
@@ -38,7 +36,7 @@ class Room(NamedTuple):
     none: Any  # [1, w] zeros
 
 
-@njit(**_STEPS)
+@njit(**MAKING)
 def make_network_room(params: Any, n_features: int, longest: int, k: int) -> Room:
     width = max(len(params) // (n_features + 2), LANES)
     return Room(
@@ -52,7 +50,7 @@ def make_network_room(params: Any, n_features: int, longest: int, k: int) -> Roo
     )
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def split_network(params: Any, n_features: int) -> Any:
     """[n_features, hidden], [1, hidden], [hidden]; twin of `MlpRanker.split`."""
     hidden = len(params) // (n_features + 2)
@@ -61,13 +59,15 @@ def split_network(params: Any, n_features: int) -> Any:
     return weights, bias, params[cut + hidden :]
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def add_inputs(weights: Any, bias: Any, documents: Any, room: Room) -> None:
     """room.active[:length] = documents @ weights + bias"""
     hidden = weights.shape[1]
     if hidden < LANES:
-        room.weights[:, :hidden] = weights
-        room.bias[:, :hidden] = bias
+        for h in range(hidden):
+            room.bias[0, h] = bias[0, h]
+            for f in range(weights.shape[0]):
+                room.weights[f, h] = weights[f, h]
         multiply(room.active, documents, room.weights, room.bias)
     else:
         multiply(room.active, documents, weights, bias)
@@ -83,7 +83,7 @@ def add_units(active: Any, output: Any, scores: Any, length: int) -> None:
         scores[d] = score
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def sigmoid(x: Any) -> Any:
     """1 / (1 + e^-x) within 1.2e-7, and NaN of NaN; the plain one is in `MlpRanker`. Without calls it uses vectors."""
     power = -_LOG2_E * x
@@ -96,7 +96,7 @@ def sigmoid(x: Any) -> Any:
     return _ONE / (_ONE + part * exponent.view(np.float32))
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def score_sigmoids(local: Any, documents: Any, scores: Any, room: Room) -> None:
     """scores[:length]; twin of `MlpRanker.score`."""
     weights, bias, output = split_network(local, documents.shape[1])
@@ -107,7 +107,7 @@ def score_sigmoids(local: Any, documents: Any, scores: Any, room: Room) -> None:
     add_units(room.active, output, scores, documents.shape[0])
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def score_relus(local: Any, documents: Any, scores: Any, room: Room) -> None:
     """scores[:length]; twin of `MlpRanker.score`."""
     weights, bias, output = split_network(local, documents.shape[1])
@@ -119,7 +119,7 @@ def score_relus(local: Any, documents: Any, scores: Any, room: Room) -> None:
     add_units(room.active, output, scores, documents.shape[0])
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def pull_sigmoids(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room) -> None:
     """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
     output, n = split_network(local, documents.shape[1])[2], 0
@@ -133,7 +133,7 @@ def pull_sigmoids(gradient: Any, local: Any, documents: Any, places: Any, pulls:
     add_back(gradient, documents, places, pulls, n_shown, n, room)
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def pull_relus(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room) -> None:
     """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
     output, n = split_network(local, documents.shape[1])[2], 0
@@ -146,7 +146,7 @@ def pull_relus(gradient: Any, local: Any, documents: Any, places: Any, pulls: An
     add_back(gradient, documents, places, pulls, n_shown, n, room)
 
 
-@njit(**_STEPS)
+@njit(**FUSED)
 def add_back(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int, n: int, room: Room) -> None:
     """gradient += what room.back[:n] says at the hidden layer, one row for each of n documents that pull."""
     n_features, at = documents.shape[1], 0
@@ -167,13 +167,8 @@ def add_back(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: in
 
 
 def network_parts(activation: str) -> RankerParts:
-    """Of networks with this activation.
-
-    Why a sum over this code in the name: Numba looks only at the file of the loop to see whether code has changed.
-    """
-    source = b"".join(Path(file).read_bytes() for file in (__file__, lanes.__file__))
-    name = f"learn_{activation}_networks_{crc32(source):08x}"
-    return RankerParts(name, make_network_room, *_PARTS[activation])
+    """Of networks with this activation."""
+    return RankerParts(f"learn_{activation}_networks", make_network_room, *_PARTS[activation])
 
 
 _PARTS = {"sigmoid": (score_sigmoids, pull_sigmoids), "relu": (score_relus, pull_relus)}
