@@ -20,7 +20,6 @@ from hushrank.metrics.significance import paired_t_test
 PARTS = {  # {part: (its name, rounds)} in the order of the page
     "three-grades": ("MQ2008, linear", 10_000),
     "three-grades-network": ("MQ2008, network", 10_000),
-    "three-grades-network-short": ("MQ2008, network", 200),
     "mslr-like": ("generated `mslr-like`, linear", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
 }
