@@ -40,7 +40,7 @@ def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     every = [t for data in (AOL, COMMERCIAL) for t in fedps.overall(data, ReproductionSize())]
     trials = [t for t in every if "variant" not in t.cell]
     assert len(trials) == 2 * 3 * 11
-    equal = [t for t in every if t.cell.get("variant") == fedps.EQUAL]
+    equal = [t for t in every if t.cell.get("variant") == fedps_reading.EQUAL]
     assert len(equal) == 3 * 8 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
     assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
         f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
