@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from tiny_users import DIM, PERIODS, TinyUsers, tiny_people, tiny_personal, tiny_task
 
+from hushrank.engine.personal_central import OWN
 from hushrank.engine.personal_people import People, Span
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.personal.features import N_FEATURES, make_features
 from hushrank.personal.inputs import N_LONG, N_SHORT, N_WINDOW, NO_SESSION, PersonalInputs
-from hushrank.personal.log import Search, SearchLog, make_log
+from hushrank.personal.log import Search, SearchLog, make_log, slice_log
 from hushrank.personal.models.hrnn_fast import Hrnn
 from hushrank.personal.queries.ids import NOBODY, CoveredIds, OwnIds, SearchIds, SharedIds
 from hushrank.types import Array
@@ -48,9 +48,9 @@ def hidden_people(how: str, population: TinyUsers | None = None) -> People:
     return replace(tiny_people(population), hidden=hide(population, how))
 
 
-def hidden_setting(how: str, **changes: Any) -> PersonalSetting:
-    setting = tiny_personal(topology="central", hidden_by=how, **changes)
-    return replace(setting, people=hidden_people(how))
+def hidden_setting(how: str, population: TinyUsers | None = None) -> PersonalSetting:
+    setting = tiny_personal(topology="central", hidden_by=how)
+    return replace(setting, people=hidden_people(how, population))
 
 
 def test_under_a_shared_id_history_features_and_words_are_those_of_the_group() -> None:
@@ -104,15 +104,24 @@ def test_each_user_is_trained_and_measured_on_their_own_searches_alone(how: str)
     assert measured[3] == 1 and (np.delete(measured, 3) == 0.25).all()  # the last of four
 
 
+class OneActive(TinyUsers):
+    """Only user 2, who has id 0, searches once training has begun."""
+
+    def log_of(self, user: int) -> SearchLog:
+        log = super().log_of(user)
+        return log if user == 2 else slice_log(log, 0, 6)
+
+
 def test_an_id_has_one_table_of_personal_vectors_whoever_of_its_users_it_learns_from() -> None:
-    task = tiny_task(hidden_setting("group-user"))
+    task = tiny_task(hidden_setting("group-user", OneActive()))
     start = task.start()
-    assert start["personal/own-words"].shape[0] == 2
     after, _ = task.advance(start, 1, 1)
-    assert (np.abs(after["personal/own-words"] - start["personal/own-words"]).max(axis=(1, 2)) > 0).all()
-    same = {**after, "personal/own-words": after["personal/own-words"][[1, 1]]}
-    scores, swapped = task.examine(after)["users/vali/MAP"], task.examine(same)["users/vali/MAP"]
-    assert np.array_equal(scores[[1, 3]], swapped[[1, 3]])  # who has id 1 reads its table
+    moved = np.abs(after[OWN] - start[OWN]).max(axis=(1, 2))
+    assert len(moved) == 2 and moved[0] > 0 and moved[1] == 0
+    assert task.arrays.n_own == max(len(task.setting.people.record_of(user).own_words) for user in (0, 1))
+    broken = {**after, OWN: np.stack([after[OWN][0], np.full_like(after[OWN][1], np.nan)])}
+    looks = [task.examine(state)["users/offline/MAP"][2] for state in (after, broken)]
+    assert looks[0] == looks[1] > 0  # user 2 reads no table but that of id 0
 
 
 def test_hidden_as_oneself_trains_to_what_is_trained_without_hiding() -> None:
