@@ -207,8 +207,7 @@ def describe_published() -> str:
 
 def describe_result(result: dict[str, Any]) -> str:
     names = " = ".join(f"`{name}`" for name in (result["name"], *result["aliases"]))
-    without = f", without {result['left_out']}" if result["left_out"] else ""
-    today = f"runs{without}" if result["can_run"] else result["why_not"]
+    today = "runs" if result["can_run"] else result["why_not"]
     return f"| {names} | {escape(result['shows'])} | {', '.join(result['data']) or 'none'} | {escape(today)} |"
 
 

@@ -24,19 +24,28 @@ def finish(
     validation: Sequence[float] = (0.1, 0.3, 0.2),
     test: Sequence[float] = (0.1, 0.5, 0.6),
     original: float = 0.2,
+    measures: Mapping[str, float] | None = None,
+    is_real: bool = False,
     **recipe: object,
 ) -> Finished:
-    """A training with a look after each round, and twenty users around a level at the best of them."""
+    """A training with a look after each round, and twenty users around a level at the best of them.
+
+    measures: beside MAP, {metric: level}; is_real: no number of a single user is kept.
+    """
     directory = place / "-".join(map(str, cell.values()))
     directory.mkdir(parents=True)
     curves = {"vali/MAP": validation, "offline/MAP": test, "original/MAP": [original] * len(test)}
+    curves |= {f"offline/{name}": [level] * len(test) for name, level in (measures or {}).items()}
     rows = [
         {"click": "log", "fold": 1, "repeat": 0, "name": name, "round": n, "interactions": 7 * n, "value": value}
         for name, values in curves.items()
         for n, value in enumerate(values)
     ]
     (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    save_file({"log/1/0/best/offline/MAP": users + NOISE}, directory / "users.safetensors")
+    levels = {"MAP": users, **(measures or {})}
+    if not is_real:
+        single = {f"log/1/0/best/offline/{name}": level + NOISE for name, level in levels.items()}
+        save_file(single, directory / "users.safetensors")
     settings = {"recipe": "fedps", "clicks": "log", "n_clients": 300, "cohort": 10, "rounds": len(test) - 1, **recipe}
     result = {"recipe": settings, "metrics": {}, "data": {}, "seed": 0, "device": "cpu", "warnings": []}
     (directory / "result.json").write_text(json.dumps(result))

@@ -212,7 +212,7 @@ def test_the_terminal_copes_with_nothing() -> None:
 
 def test_names_from_outside_are_escaped() -> None:
     hostile = "<script>x"
-    result = make_reproduction() | dict.fromkeys(("number", "paper", "shows", "note", "when", "left_out"), hostile)
+    result = make_reproduction() | dict.fromkeys(("number", "paper", "shows", "note", "when"), hostile)
     result |= {"aliases": [hostile], "runs": [hostile], "changes": {hostile: hostile}}
     result["rows"][0] |= {hostile: hostile, "why": hostile}
     result["findings"][0] |= {"claim": hostile, "where": hostile, "why": hostile}

@@ -53,7 +53,7 @@ def test_sentences_wrap_in_columns_only_where_these_are_wide_enough_to_read() ->
 
 def test_times_are_told_as_roughly_as_they_are_known() -> None:
     seconds = {"seconds": 1500.0, "quick_seconds": 0.0}
-    result = {"name": "a.table1", "aliases": [], "shows": "x", "data": [], "can_run": True, "left_out": ""}
+    result = {"name": "a.table1", "aliases": [], "shows": "x", "data": [], "can_run": True}
     assert list_text([result | seconds]).split("\n")[1].split("  ")[-2:] == ["about 25 min", "under 1 s"]
     assert count_text(1, "entry") == "1 entry" and count_text(2, "entry") == "2 entries"
 

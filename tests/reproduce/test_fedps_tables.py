@@ -39,9 +39,9 @@ def overall(place: Path, *, federated: float = 0.5, knrm: float = 0.3) -> Trials
 def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     every = [t for data in (AOL, COMMERCIAL) for t in fedps.overall(data, ReproductionSize())]
     trials = [t for t in every if "variant" not in t.cell]
-    assert len(trials) == 2 * 3 * 11
-    equal = [t for t in every if t.cell.get("variant") == fedps.EQUAL]
-    assert len(equal) == 3 * 8 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
+    assert len(trials) == 2 * 3 * 13
+    equal = [t for t in every if t.cell.get("variant") == fedps_reading.EQUAL]
+    assert len(equal) == 3 * 10 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
     assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
         f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
     }
@@ -50,7 +50,27 @@ def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     assert {t.recipe.stragglers for t in late} == {0.1}
     ways = {(t.recipe.topology, t.recipe.offload) for t in late}
     assert ways == {(None, None), ("proxy", "whole"), ("proxy", "upper")}
+    hidden = [t for t in every if t.recipe.hidden_by]
+    assert {(t.cell["method"], t.cell["ranker"], t.recipe.topology) for t in hidden} == {
+        ("group-user", "peps", "central"),
+        ("cover-query", "peps", "central"),
+    }
+    assert all(t.cell["method"] == t.recipe.hidden_by for t in hidden) and len(hidden) == (2 + 1) * 3 * 2
     assert {t.recipe.cohort for t in trials} == {10} and {t.recipe.repeats for t in trials} == {1}
+
+
+def test_federated_htps_trains_twice_as_long_with_as_many_looks() -> None:
+    trials = [t for data in (AOL, COMMERCIAL) for t in fedps.overall(data, ReproductionSize(repeats=1))]
+    federated = [t for t in trials if t.cell["method"] == "fedps"]
+    assert {(t.cell["data"], t.cell["ranker"], t.recipe.rounds, t.recipe.eval_every) for t in federated} == {
+        ("aol-like", "hrnn", 24, 2),
+        ("aol-like", "htps", 48, 4),
+        ("aol-like", "peps", 24, 2),
+        ("commercial-like", "hrnn", 72, 6),
+        ("commercial-like", "htps", 144, 12),
+        ("commercial-like", "peps", 72, 6),
+    }
+    assert {t.recipe.rounds for t in trials if t.recipe.topology == "central"} == {8}
 
 
 def test_repeats_of_generated_users_are_populations_and_of_a_real_log_trainings() -> None:
@@ -199,7 +219,7 @@ def test_a_log_that_was_read_into_a_directory_is_the_data(tmp_path: Path) -> Non
     (choice,) = choose_data(("aol", "commercial"), tmp_path / "read")
     assert (choice.label, choice.source, choice.is_stand_in) == ("aol", str(tmp_path / "read"), False)
     prepared = prepare("fedps.table3", ReproduceOptions(tmp_path, data=tmp_path / "read"))
-    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 11
+    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 13
 
 
 def test_a_directory_without_a_log_is_refused_in_words(tmp_path: Path) -> None:

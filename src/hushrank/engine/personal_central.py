@@ -24,7 +24,7 @@ from hushrank.personal.training_fast import CentralState, start_central, train_c
 from hushrank.streams import Purpose, stream
 from hushrank.types import Array, NamedArrays
 
-OWN = f"{PERSONAL}/{OWN_WORDS}"  # [n_users, n_own, dim]
+OWN = f"{PERSONAL}/{OWN_WORDS}"  # [n_ids, n_own, dim]
 _ADAM = ("first", "second")
 
 
@@ -75,8 +75,8 @@ class CentralSearch:
     def first_state(self) -> CentralState:
         own: dict[str, Array] = {}
         if self.arrays.has_personal:
-            every = [self.arrays.first_personal(user)[OWN_WORDS] for user in range(self.setting.n_clients)]
-            own = {OWN_WORDS: np.stack(every)}
+            _, firsts = np.unique(self.setting.people.ids, return_index=True)  # a user of each id
+            own = {OWN_WORDS: np.stack([self.arrays.first_personal(int(user))[OWN_WORDS] for user in firsts])}
         return start_central(self.arrays.first[0], own)
 
     def start(self) -> NamedArrays:
@@ -110,6 +110,7 @@ class CentralSearch:
                     stream(self.arrays.key, Purpose.VISIT, round),
                     training=fit_training(setting.training, self.platform),
                     sharing=setting.sharing,
+                    ids=None if setting.people.hidden is None else setting.people.ids,
                 )
                 state = self.flatten(trained, done=round)
                 searches.append(int(np.sum(inputs.is_query)))
@@ -126,7 +127,7 @@ class CentralSearch:
 
             def score(users: Sequence[int], inputs: PersonalInputs) -> Array:
                 rows = np.array([*users, *[0] * (len(inputs.is_query) - len(users))])
-                own = {OWN_WORDS: state[OWN][rows]} if OWN in state else {}
+                own = {OWN_WORDS: state[OWN][self.setting.people.ids[rows]]} if OWN in state else {}
                 at_once = count_at_once(self.platform, len(rows))
                 return np.asarray(score_rows(arrays.model, shared, own, inputs, at_once=at_once))
 

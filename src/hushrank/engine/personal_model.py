@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from hushrank.engine.personal_people import MOST_OWN
 from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.engine.personal_store import PersonalStore
 from hushrank.personal.inputs import PersonalInputs
@@ -56,7 +55,7 @@ class ModelArrays:
     @property
     def n_own(self) -> int:
         """Rows of a client's table of personal vectors, padding included."""
-        return MOST_OWN
+        return self.setting.people.n_own
 
     @property
     def has_personal(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from hushrank.personal.features import N_FEATURES, FeatureSource, make_features
 from hushrank.personal.inputs import (
     N_LONG,
+    N_WINDOW,
     NO_ROW,
     NO_SESSION,
     HistoryTable,
@@ -30,6 +32,7 @@ from hushrank.personal.inputs import (
     take_queries,
 )
 from hushrank.personal.log import N_TITLE_WORDS, SearchLog, SearchPopulation, slice_log
+from hushrank.personal.queries.ids import IdLog, OwnIds, SearchIds
 from hushrank.types import Array
 
 MOST_OWN = 200  # words with a personal vector. Why: bounds a client's memory; of more, the first ones are kept, because
@@ -49,7 +52,7 @@ class Span(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What one client has."""
+    """What one client has; or, in one place, what is there under one id."""
 
     log: SearchLog
     features: Array  # [m, n_features]
@@ -68,42 +71,68 @@ class People:
     population: SearchPopulation
     source: FeatureSource
     end: float
-    kept: OrderedDict[Hashable, SearchLog | Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
+    hidden: SearchIds | None = None  # ids under which one place has all searches; None: each user's own
+    kept: OrderedDict[Hashable, IdLog | Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
 
     @property
     def n_features(self) -> int:
         return N_FEATURES
+
+    @cached_property
+    def under(self) -> SearchIds:
+        return OwnIds(self.population) if self.hidden is None else self.hidden
+
+    @cached_property
+    def ids(self) -> Array:
+        """[n_users] of each user."""
+        return self.under.ids
+
+    @property
+    def most_own(self) -> int:
+        """Words of an id with a personal vector."""
+        return MOST_OWN * self.under.room
+
+    @cached_property
+    def n_own(self) -> int:
+        """Rows of a table of personal vectors, padding included. Where users hide, no more than any id needs."""
+        if self.hidden is None:
+            return self.most_own
+        _, firsts = np.unique(self.ids, return_index=True)
+        return max(1, *(len(self.record_of(int(user)).own_words) for user in firsts))
 
     @property
     def title_words(self) -> int:
         """Of the longest title."""
         return max(int(self.population.collection.lengths.max(initial=1)), 1)
 
-    def log_of(self, user: int) -> SearchLog:
-        """Read once, and kept as long as there is room."""
-        found = self.kept.get(("log", user))
-        if not isinstance(found, SearchLog):
-            found = self.population.log_of(user)
-            self._keep(("log", user), found)
+    def log_of(self, user: int) -> IdLog:
+        """Of the user's id; read once, and kept as long as there is room."""
+        id = int(self.ids[user])
+        found = self.kept.get(("log", id))
+        if not isinstance(found, IdLog):
+            found = self.under.log_of(id)
+            self._keep(("log", id), found)
         return found
 
     def record_of(self, user: int) -> Record:
         """Made once, and kept as long as there is room. Why not for every question: features take most of the time."""
-        found = self.kept.get(user)
+        name = ("record", int(self.ids[user]))
+        found = self.kept.get(name)
         if not isinstance(found, Record):
-            log = self.log_of(user)
+            log = self.log_of(user).log
             known = slice_log(log, 0, int(np.searchsorted(log.times, self.end, side="left")))
-            found = Record(log, make_features(self.source, log), *find_own_words(known, most=MOST_OWN))
-            self._keep(user, found)
+            found = Record(log, make_features(self.source, log), *find_own_words(known, most=self.most_own))
+            self._keep(name, found)
+        self.kept.move_to_end(name)  # Why: what many users share is asked for again and again
         return found
 
     def searches_in(self, user: int, span: Span) -> Array:
         """[n] the user's searches of a span with something clicked: the others have nothing to learn or measure."""
-        log = self.log_of(user)
+        log, owners = self.log_of(user)
         first, stop = np.searchsorted(log.times, span, side="left")
         has_click = np.zeros(log.n_searches, dtype=bool)
         has_click[log.owners()[log.is_clicked]] = True
-        return np.arange(first, stop)[has_click[first:stop]]
+        return np.arange(first, stop)[has_click[first:stop] & (owners[first:stop] == user)]
 
     def has_searches(self, user: int, span: Span) -> bool:
         """Whether there is something to learn from."""
@@ -120,7 +149,12 @@ class People:
             record, searches = self.record_of(user), self.searches_in(user, span)
             collection = self.population.collection
             found = gather_inputs(
-                record.log, collection, record.features, searches=searches, own_words=record.own_words
+                record.log,
+                collection,
+                record.features,
+                searches=searches,
+                own_words=record.own_words,
+                is_apart=self.hidden is not None,
             )
             is_known = np.append(record.own_since < trained, False)  # Why: the last one is that of NO_ROW
             found = found._replace(
@@ -130,7 +164,7 @@ class People:
             self._keep((user, span, trained), found)
         return found
 
-    def _keep(self, name: Hashable, value: SearchLog | Record | PersonalInputs) -> None:
+    def _keep(self, name: Hashable, value: IdLog | Record | PersonalInputs) -> None:
         self.kept[name] = value
         while len(self.kept) > 3 * MOST_KEPT:
             self.kept.popitem(last=False)
@@ -139,8 +173,10 @@ class People:
 def state_widths(people: People, *, queries: int, history: int, has_test: bool) -> InputWidths:
     """Widths by what the data state and by constants, never by anybody's log; a client cuts what has no room.
 
-    has_test: whether lists of the test period must fit, too. A history row has room for two titles.
+    has_test: whether lists of the test period must fit, too. A history row has room for two titles. history: rows; each
+    search has its own where users hide.
     """
+    history = history if people.hidden is None else N_WINDOW * queries
     sizes, n_words = people.population.list_sizes, people.population.n_query_words
     stated = [sizes.other, sizes.test] if has_test else [sizes.other]
     documents = MOST_LISTED if 0 in stated else max(stated)

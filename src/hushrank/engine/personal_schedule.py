@@ -177,7 +177,7 @@ def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: i
     whole = Span(start, start + trainings * WEEK)
     events: list[tuple[float, int]] = []
     for user in range(people.population.n_users):
-        times = people.log_of(user).times[people.searches_in(user, whole)]
+        times = people.log_of(user).log.times[people.searches_in(user, whole)]
         events += [(float(time), user) for time in times[ENOUGH - 1 :: ENOUGH]]
     heapq.heapify(events)
     weeks: list[list[SearchStep]] = [[] for _ in range(trainings)]

@@ -18,6 +18,7 @@ from hushrank.personal.log import FIRST_WORD, Collection, SearchLog
 from hushrank.types import Array
 
 N_LONG, N_SHORT = 50, 10  # history rows that a model reads: before the session of a search, and in it
+N_WINDOW = N_LONG + N_SHORT
 NO_ROW = -1  # in `query_rows`: this word has no personal vector, the global one stands in
 NO_SESSION = -1  # of a history item that is padding
 
@@ -75,24 +76,25 @@ def find_own_words(log: SearchLog, *, most: int) -> tuple[Array, Array]:
 
 
 def gather_inputs(
-    log: SearchLog, collection: Collection, features: Array, *, searches: Array, own_words: Array
+    log: SearchLog,
+    collection: Collection,
+    features: Array,
+    *,
+    searches: Array,
+    own_words: Array,
+    is_apart: bool = False,
 ) -> PersonalInputs:
     """The given searches of a log (ascending) and their history, as wide as these need it; `features` are [m, F].
 
     A history row has the words of the documents that were clicked, one after the other, as far as they fit. Only the
-    rows that a model can reach are kept: `N_LONG` before the session of the first search, and all later ones.
+    rows that a model can reach are kept: `N_LONG` before the session of the first search, and all later ones; or, where
+    `is_apart`, `N_WINDOW` for each search. That is less where searches are few among many of a log; no score changes.
     """
     lengths = np.diff(log.starts)[searches]
     is_document = np.arange(lengths.max(initial=1)) < lengths[:, None]
     rows = np.where(is_document, log.starts[searches, None] + np.arange(is_document.shape[1]), 0)
-    session_starts = np.searchsorted(log.sessions, log.sessions[searches]).astype(np.int32)
-    first, last = (max(int(session_starts[0]) - N_LONG, 0), int(searches[-1]) + 1) if len(searches) else (0, 0)
-    clicked = [_join_clicked(log, collection, search) for search in range(first, last)]
-    history = HistoryTable(
-        log.queries[first:last],
-        np.array(clicked, dtype=np.int32).reshape(last - first, collection.titles.shape[1]),
-        log.sessions[first:last].astype(np.int32),
-    )
+    gather_history = _gather_apart if is_apart else _gather_together
+    history, n_long, n_before = gather_history(log, collection, searches)
     return PersonalInputs(
         query_words=log.queries[searches],
         query_rows=find_own_rows(own_words, log.queries[searches]),
@@ -101,9 +103,44 @@ def gather_inputs(
         features=np.where(is_document[..., None], features[rows], 0).astype(np.float32),
         is_clicked=is_document & log.is_clicked[rows],
         is_query=np.ones(len(searches), dtype=bool),
-        n_long=session_starts - np.int32(first),
-        n_before=(searches - first).astype(np.int32),
+        n_long=n_long,
+        n_before=n_before,
         history=history,
+    )
+
+
+def _gather_together(log: SearchLog, collection: Collection, searches: Array) -> tuple[HistoryTable, Array, Array]:
+    """Rows that all searches share; and n_long and n_before [B]."""
+    heads = np.searchsorted(log.sessions, log.sessions[searches]).astype(np.int32)
+    first, last = (max(int(heads[0]) - N_LONG, 0), int(searches[-1]) + 1) if len(searches) else (0, 0)
+    history = _gather_rows(log, collection, np.arange(first, last))
+    return history, heads - np.int32(first), (searches - first).astype(np.int32)
+
+
+def _gather_apart(log: SearchLog, collection: Collection, searches: Array) -> tuple[HistoryTable, Array, Array]:
+    """As `_gather_together`, with `N_WINDOW` rows for each search, those first that are padding."""
+    heads = np.searchsorted(log.sessions, log.sessions[searches])[:, None]
+    long, short = heads - N_LONG + np.arange(N_LONG), searches[:, None] - N_SHORT + np.arange(N_SHORT)
+    places = np.concatenate([np.maximum(long, -1), np.where(short >= heads, short, -1)], axis=1).ravel()
+    found, back = np.unique(np.maximum(places, 0), return_inverse=True)
+    is_item = places >= 0
+    known = HistoryTable(*(rows[back] for rows in _gather_rows(log, collection, found)))
+    history = HistoryTable(
+        np.where(is_item[:, None], known.query_words, 0).astype(np.int32),
+        np.where(is_item[:, None], known.clicked_words, 0).astype(np.int32),
+        np.where(is_item, known.sessions, NO_SESSION).astype(np.int32),
+    )
+    ends = N_WINDOW * np.arange(1, len(searches) + 1, dtype=np.int32)
+    return history, ends - np.int32(N_SHORT), ends
+
+
+def _gather_rows(log: SearchLog, collection: Collection, searches: Array) -> HistoryTable:
+    width = collection.titles.shape[1]
+    clicked = [_join_clicked(log, collection, int(search)) for search in searches]
+    return HistoryTable(
+        log.queries[searches],
+        np.array(clicked, dtype=np.int32).reshape(len(searches), width),
+        log.sessions[searches].astype(np.int32),
     )
 
 

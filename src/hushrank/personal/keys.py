@@ -12,6 +12,7 @@ ORIGINAL = "original"  # the model that changes nothing: the general engine's or
 MODELS = (ORIGINAL, "knrm", "peps", "hrnn", "htps")
 TOPOLOGIES = ("flat", "proxy", "central")
 WHOLE, UPPER, NOTHING = "whole", "upper", "none"  # what a straggler hands to its proxy; see `offloading.py`
+GROUP_USER, COVER_QUERY = "group-user", "cover-query"  # how users hide; see `queries/ids.py`
 UPDATINGS = ("once", "retrain", "continue", "online")
 MOST_MEASURED = 5000  # users. Why: a look at 100,000 takes an hour, and 5,000 say as much
 OF_PROXIES = ("users_per_proxy", "proxies_per_group", "clients_per_proxy", "offload", "proxy_dropout")
@@ -96,6 +97,13 @@ class PersonalKeys:
         f"fedps: users on whose searches a model is measured, drawn by the seed; default all up to {MOST_MEASURED:,}",
         check=at_least(1),
     )
+    hidden_by: str | None = key(
+        None,
+        "fedps, topology=central: how users hide in the logs: group-user (100 share an id) or cover-query (false "
+        "queries among theirs); default: not at all",
+        choices=(GROUP_USER, COVER_QUERY),
+        only_for=_ONLY,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,7 @@ class PersonalSettings:
     offload: str = WHOLE
     proxy_dropout: float = 0.0
     measured_users: int = MOST_MEASURED
+    hidden_by: str | None = None
 
     @property
     def is_central(self) -> bool:
@@ -159,6 +168,11 @@ def check_personal(keys: PersonalKeys, special: Collection[str]) -> None:
     of_proxies = [name for name in OF_PROXIES if getattr(keys, name) is not None]
     if of_proxies and settings.topology != "proxy":
         raise ValueError(f"{of_proxies[0]} is for topology=proxy; here topology is {settings.topology}.")
+    if settings.hidden_by is not None and settings.topology != "central":
+        raise ValueError(
+            f"hidden_by={settings.hidden_by} hides users from one place that has all logs; here topology is "
+            f"{settings.topology}, and logs stay with their users: set topology=central, or leave hidden_by out."
+        )
     if keys.offload is not None and not settings.stragglers:
         raise ValueError("offload says what stragglers hand to their proxy, and there are none: set stragglers.")
     if keys.stages is not None and not settings.is_staged:

@@ -49,7 +49,7 @@ class CentralState(NamedTuple):
     """Where central training stands."""
 
     sent: Parts
-    personal: Parts  # [U, ...]
+    personal: Parts  # [U, ...], or one for each id
     adam: FastAdam
 
 
@@ -126,11 +126,12 @@ def train_centrally(
     *,
     training: LocalTraining,
     sharing: WordSharing,
+    ids: jax.Array | None = None,
 ) -> CentralState:
     """One epoch over the searches of all users [U, Q, ...] in one order; `key` is that of the epoch.
 
-    The same loss, steps and bound as on clients, and each user's own personal parameters. Adam goes on from epoch to
-    epoch, because nobody leaves.
+    The same loss, steps and bound as on clients, and each user's own personal parameters; or, where `ids` [U] are
+    given, those of the user's id, [n_ids, ...]. Adam goes on from epoch to epoch, because nobody leaves.
     """
     pairs = jnp.sum(find_pairs(inputs.is_clicked, inputs.is_document), axis=(-2, -1)) * inputs.is_query  # [U, Q]
     length = -(-pairs.size // training.batch) * training.batch
@@ -140,7 +141,9 @@ def train_centrally(
         places = jax.lax.dynamic_slice(order, (now * training.batch,), (training.batch,))
         n_pairs = jnp.sum(jnp.where(places >= 0, pairs.ravel()[places], 0))
         drops = fold_in(fold_in(key, jnp.asarray(Purpose.UNITS)), now)
-        gradients = _add_users(model, state[0], kept, inputs, places, drops, training=training, sharing=sharing)
+        gradients = _add_users(
+            model, state[0], kept, inputs, places, drops, training=training, sharing=sharing, ids=ids
+        )
         return _follow(state, gradients, n_pairs, training)
 
     begin: Tree = {"sent": state.sent, "personal": state.personal}
@@ -216,6 +219,7 @@ def _add_users(
     *,
     training: LocalTraining,
     sharing: WordSharing,
+    ids: jax.Array | None,
 ) -> Tree:
     """As `_add_chunks`, where each search may be of another user."""
     n_searches = inputs.is_query.shape[1]
@@ -230,12 +234,13 @@ def _add_users(
         users, searches = jnp.maximum(chosen, 0) // n_searches, jnp.maximum(chosen, 0) % n_searches
         some = jax.vmap(lambda user, search: _take_one(inputs, user, search))(users, searches)
         some = some._replace(is_document=some.is_document & (chosen >= 0)[:, None, None])
-        own = jax.tree.map(lambda part: part[users], tree["personal"])
+        owners = users if ids is None else ids[users]
+        own = jax.tree.map(lambda part: part[owners], tree["personal"])
         drops = fold_in(fold_in(key, now), jnp.arange(training.chunk))
         of_sent, of_own = jax.grad(lose, argnums=(0, 1))(tree["sent"], own, some, drops)
         return {
             "sent": jax.tree.map(jnp.add, total["sent"], of_sent),
-            "personal": jax.tree.map(lambda part, found: part.at[users].add(found), total["personal"], of_own),
+            "personal": jax.tree.map(lambda part, found: part.at[owners].add(found), total["personal"], of_own),
         }, None
 
     n_chunks = training.batch // training.chunk

@@ -16,22 +16,29 @@ from hushrank.engine.personal_setting import PersonalSetting
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.hierarchy import Hierarchy
 from hushrank.federation.proxy_sum import ProxyFormat
+from hushrank.personal.bm25 import Bm25Index
 from hushrank.personal.features import N_FEATURES, make_source
-from hushrank.personal.keys import NOTHING, PersonalSettings, settings_of
+from hushrank.personal.keys import COVER_QUERY, GROUP_USER, NOTHING, PersonalSettings, settings_of
 from hushrank.personal.lists import even_lists
 from hushrank.personal.log import Collection, SearchPopulation
 from hushrank.personal.models.parameters import PersonalModel, WordSharing, find_frequent
 from hushrank.personal.population import is_population, population_named
+from hushrank.personal.queries.ids import CoveredIds, SearchIds, SharedIds
+from hushrank.personal.queries.observed import divide_users
 from hushrank.personal.spool import SpooledPopulation
 from hushrank.personal.training import LocalTraining, bound_move
 from hushrank.personal.vectors import train_vectors
 from hushrank.privacy.agreed import DELTA
+from hushrank.privacy.cover_topics import fit_topics
+from hushrank.privacy.covers import N_COVERS, draw_covers
 from hushrank.privacy.named import make_protection
 from hushrank.privacy.placement import Adjacency, Scheme
 from hushrank.privacy.protection import Exposure
 from hushrank.recipes.checks import rule_of
 from hushrank.recipes.recipe import NAMED, Recipe, check_recipe
 from hushrank.recipes.resolve import attack_of
+from hushrank.streams import Purpose, seed_key, stream
+from hushrank.types import Array
 
 _EVALUATIONS = 20  # looks of a run, unless eval_every says otherwise
 _LOOKED_AT = 50  # users by whose logs the end of the data is found
@@ -49,7 +56,9 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
     population = even_lists(population) if settings.is_staged else population
     tell(f"{population.description}: word vectors and topics of {population.collection.n_documents:,} documents")
     collection = population.collection
-    people = People(population, make_source(collection, train_vectors(collection)), find_end(settings, population))
+    source = make_source(collection, train_vectors(collection))
+    hidden = hide_users(settings, population, source.index, seed=recipe.seed)
+    people = People(population, source, find_end(settings, population), hidden)
     sharing = sharing_of(settings, collection)
     model = model_of(settings)
     n_sent = 0 if model is None else count_sent(model, collection, sharing)
@@ -74,6 +83,24 @@ def resolve_personal(recipe: Recipe, tell: Callable[[str], None] = lambda _: Non
         proxies=proxies_of(recipe, people),
     )
     return recipe, setting
+
+
+def hide_users(
+    settings: PersonalSettings, population: SearchPopulation, index: Bm25Index, *, seed: int
+) -> SearchIds | None:
+    """By the draws of Table 2 of [fedps] with the same seed; None: nobody hides."""
+    key, collection = seed_key(seed), population.collection
+    if settings.hidden_by == GROUP_USER:
+        return SharedIds(population, divide_users(population.n_users, key))
+    if settings.hidden_by == COVER_QUERY:
+        return CoveredIds(population, index, make_covering(collection, key), N_COVERS)
+    return None
+
+
+def make_covering(collection: Collection, key: Array) -> Callable[[int, Array], Array]:
+    """(user, queries [n, L]) -> covers [n, k, L]: the topics of all documents, and a stream for each user."""
+    topics = fit_topics(collection.titles, collection.n_words, key=stream(key, Purpose.COVER))
+    return lambda user, queries: draw_covers(topics, queries, key=stream(key, Purpose.COVER, user))
 
 
 def proxies_of(recipe: Recipe, people: People) -> ProxySetting | None:

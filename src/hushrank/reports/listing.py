@@ -27,7 +27,7 @@ def _row(result: JsonObject) -> list[str]:
         result["shows"],
         ", ".join(result["data"]) or "none needed",
         *(times if can_run else ["not yet", ""]),
-        result["left_out"] if can_run else result["why_not"],
+        "" if can_run else result["why_not"],
     ]
 
 

@@ -197,7 +197,6 @@ def _about(found: ReproductionSummary) -> list[str]:
     texts += [f"Run on {join_words(real)}."] if real else []
     if found.is_quick:
         texts.append("The quick version is smaller than the published setting: read the numbers as a try-out.")
-    texts += [f"Not run here: {found.left_out}."] if found.left_out else []
     texts += [found.note] if found.note else []
     texts += [f"The same result stands elsewhere as {join_words(found.aliases)}."] if found.aliases else []
     texts += [f"It took {format_seconds(found.seconds)}."] if found.seconds is not None else []

@@ -94,7 +94,6 @@ class ReproductionSummary:
     changes: Mapping[str, object]  # settings unlike the paper's, by the reader's wish
     note: str
     limits: str  # what must not be concluded from a smaller version
-    left_out: str  # what of it is not run
     published_code: str  # what the published code does and the paper does not say; empty: nothing that was run
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
@@ -175,7 +174,6 @@ def _read(result: JsonObject) -> ReproductionSummary:
         changes=result.get("changes") or {},
         note=" ".join(str(result.get("note") or "").split()),
         limits=str(result.get("limits") or ""),
-        left_out=" ".join(str(result.get("left_out") or "").split()),
         published_code=str(result.get("published_code") or ""),
         rows=tuple(_row(row, metric) for row in result["rows"]),
         findings=tuple(read_finding(finding) for finding in result["findings"]),

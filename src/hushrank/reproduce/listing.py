@@ -37,7 +37,6 @@ def describe_result(result: PublishedResult, cores: int) -> Json:
         "data": list(result.data),
         "can_run": reproduction is not None,
         "why_not": "" if reproduction else f"needs {', '.join(result.needs) or 'a recipe'}",
-        "left_out": reproduction.left_out if reproduction else "",
         "seconds": estimate(result, reproduction, ReproductionSize(), cores) if reproduction else None,
         "quick_seconds": estimate(result, reproduction, ReproductionSize(quick=True), cores) if reproduction else None,
     }

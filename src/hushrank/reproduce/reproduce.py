@@ -225,7 +225,6 @@ def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, 
         "only": dict(options.only),
         "limits": " ".join(tell_limits(prepared.reproduction, options)),
         "note": " ".join(filter(None, [result.note, *doubts(prepared, outcome), *tell_populations(outcome), note])),
-        "left_out": prepared.reproduction.left_out,
         "published_code": prepared.reproduction.published_code,
         **found,
         "runs": [f"../runs/{job.directory.name}" for job in prepared.jobs if job.is_finished],
@@ -308,7 +307,7 @@ def make_rows(prepared: Prepared, outcome: Trials) -> list[Json]:
             **row.cell,
             **beside(None, row.published),
             "metric": published_metric(prepared.reproduction, row),
-            "why": why_missing(prepared, row, real),
+            "why": why_missing(row, real),
         }
         for i, row in enumerate(result.rows)
         if i not in used
@@ -322,19 +321,17 @@ def published_metric(reproduction: Reproduction, row: PublishedRow) -> str:
     return next((name for name, more in metrics.items() if more and more.items() <= row.cell.items()), row.metric)
 
 
-def why_missing(prepared: Prepared, row: PublishedRow, real: Mapping[str, str]) -> str:
+def why_missing(row: PublishedRow, real: Mapping[str, str]) -> str:
     """Why there is no number of ours beside a published one."""
     data = row.cell.get("data")
     if data is not None and data not in real.values():
         return f"not run on {data}"
-    return "not run here" if prepared.reproduction.left_out else "not a trial of ours"
+    return "not a trial of ours"
 
 
 def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     """One claim with its verdict, or why it has none."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
-    if claim.id not in reproduction.findings:
-        return {**said, "holds": None, "p": None, "why": f"Not run: {reproduction.left_out} are not there yet."}
     try:
         verdict = reproduction.findings[claim.id](outcome)
     except NotJudged as reason:
@@ -370,9 +367,7 @@ def index_line(result: PublishedResult, out: Path) -> Json:
         **line,
         "state": "run",
         **count_findings([read_finding(finding) for finding in found["findings"]])._asdict(),
-        "why": "; ".join(
-            filter(None, [f"without {found['left_out']}" if found["left_out"] else "", changed_text(found)])
-        ),
+        "why": changed_text(found),
         "page": f"{page}/report.html",
         "is_stand_in": found["data"]["is_stand_in"],
         "quick": found["quick"],

@@ -107,7 +107,6 @@ class Reproduction:
     # {"rows", "findings"} of a table that needs no runs, and perhaps a "note"
     compute: Callable[[Sequence[DataChoice], ReproductionSize], JsonObject] | None = None
     compute_seconds: tuple[float, float] = (0.0, 0.0)  # of one core, whole and quick
-    left_out: str = ""  # what of it is not run, in words
     quick_limits: str = ""  # what its quick version cannot show, in a sentence
     published_code: str = ""  # what `variant` in a cell stands for, in words
 

@@ -21,6 +21,7 @@ from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
 from hushrank.federation.seen import SEARCHES
 from hushrank.files import Json
+from hushrank.personal.keys import COVER_QUERY, GROUP_USER
 from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
@@ -273,17 +274,8 @@ def describe_single(setting: PersonalSetting) -> str:
 def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure:
     """Who learns what from a training on logs."""
     if setting.settings.is_central:
-        what = "trains on them" if setting.settings.is_trained else "orders what they search"
-        return Disclosure(
-            f"No protection: one place has every user's queries, lists and clicks and {what} (the baseline).",
-            (
-                (
-                    "the operator",
-                    "Every query, every list and every click of everybody, and everybody's personal vectors.",
-                ),
-                ("this run", describe_files(setting)),
-            ),
-        )
+        promise, learns = disclose_place(setting)
+        return Disclosure(promise, (("the operator", learns), ("this run", describe_files(setting))))
     said = setting.exchange.disclose(exposure_of_clients(recipe, n_params=count_params(setting)))
     said = said if setting.proxies is None else disclose_proxies(setting, setting.proxies, said)
     but = "" if setting.proxies is None else except_handed(setting)
@@ -299,3 +291,27 @@ def who_learns_from_logs(recipe: Recipe, setting: PersonalSetting) -> Disclosure
     )
     lines = (("a client", own), *said.lines, ("in a message", f"{describe_single(setting)}{often}"), ("this run", run))
     return Disclosure(said.promise, lines)
+
+
+def disclose_place(setting: PersonalSetting) -> tuple[str, str]:
+    """What one place that has all logs promises, and what it learns."""
+    how, room = setting.settings.hidden_by, setting.people.under.room
+    if how == GROUP_USER:
+        return (
+            "No guarantee: one place has all queries, lists and clicks and trains on them. "
+            f"Up to {room} users share an id.",
+            "Every query, every list and every click, and the personal vectors of every id. It is not told which of "
+            "the users of an id made a search; a query that says who asks tells it.",
+        )
+    if how == COVER_QUERY:
+        return (
+            "No guarantee: one place has all queries, lists and clicks and trains on them, under every user's own id. "
+            f"Cover queries stand beside each query: {room - 1}.",
+            "Every query, every list and every click of everybody among covers, and everybody's personal vectors. A "
+            "cover has no click: every click tells that its query is the user's own.",
+        )
+    what = "trains on them" if setting.settings.is_trained else "orders what they search"
+    return (
+        f"No protection: one place has every user's queries, lists and clicks and {what} (the baseline).",
+        "Every query, every list and every click of everybody, and everybody's personal vectors.",
+    )

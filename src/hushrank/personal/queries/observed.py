@@ -24,11 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hushrank.personal.keys import COVER_QUERY, GROUP_USER
 from hushrank.personal.log import FIRST_WORD, Collection, SearchLog
 from hushrank.streams import Purpose, draw_bits, fold_in, stream
 from hushrank.types import Array
 
-CENTRAL, GROUP_USER, COVER_QUERY, FLAT, PROXY = "central", "group-user", "cover-query", "fedps-flat", "fedps-proxy"
+CENTRAL, FLAT, PROXY = "central", "fedps-flat", "fedps-proxy"
 NO_CLICKS = "no-clicks"
 WAYS = (CENTRAL, GROUP_USER, COVER_QUERY, FLAT, PROXY, NO_CLICKS)
 N_SHARING = 100  # users who share an id, or a proxy

@@ -2,12 +2,13 @@
 
 Generated users stand in for the two logs: `aol-like` and `commercial-like`, three populations of 300 users each. Every
 model is taken from the round with the highest MAP on validation searches. Tests pair what two models reach for the same
-user. Differs: word vectors of 32 numbers, as the recipe has them, not 100. Claims about proxies: `fedps_proxy.py`.
+user. Differs: word vectors of 32 numbers, as the recipe has them, not 100. Claims about proxies: `fedps_proxy.py`;
+about shared ids and cover queries: `fedps_hidden.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from statistics import fmean
@@ -15,11 +16,15 @@ from statistics import fmean
 from hushrank.files import Json
 from hushrank.personal.keys import UPPER, WHOLE
 from hushrank.recipes.recipe import NAMED, change_recipe
-from hushrank.reproduce.papers import fedps_proxy
+from hushrank.reproduce.papers import fedps_hidden, fedps_proxy
 from hushrank.reproduce.papers.fedps_reading import (
     CLOSE,
+    FIRST,
+    IMPROVE,
+    MRR,
     N_ROUNDS,
     N_STEPS,
+    OF_EQUAL,
     best_rounds,
     name_stage,
     pair_users,
@@ -27,6 +32,7 @@ from hushrank.reproduce.papers.fedps_reading import (
     populations_of,
     read_at_best,
     read_stage,
+    tell_equal_lists,
 )
 from hushrank.reproduce.papers.thesis_skew import for_all
 from hushrank.reproduce.reproduction import (
@@ -53,6 +59,8 @@ N_USERS, N_POPULATIONS = 300, 3
 # {log: rounds of ten clients in a step}. Why so many: 300 users make 30 steps in a round, the paper's 26,270 make
 # 2,627. Why three times as many: users of `commercial-like` have a third of the searches to train on
 ROUNDS = {"aol": 24, "commercial": 72}
+# {model: times as many}. Why: on validation searches federated HTPS was best in its last rounds, in all populations
+LONGER = {"htps": 2}
 N_LOOKS = 12
 PUBLISHED_ROUNDS = 8  # on a real log: the most that any model of Table 4 took
 CENTRAL_ROUNDS = 8  # Why: each has as many steps as all clients' visits of a round together
@@ -69,10 +77,7 @@ STAGES, QUICK_STAGES = 8, 3
 WEEK_ROUNDS = {"central": 2, "federated": 14}
 EQUAL_LISTS = "n_candidates=10,n_short=10,"  # Why: aol-like has long lists in its last week alone. In short ones, which
 # always hold what was clicked, even an untrained model beats the engine's order. Weeks must be alike to be compared
-EQUAL = "lists of one length"  # the same users, with lists of ten in all weeks: whether long test lists are the reason
-MRR, FIRST, IMPROVE = "offline/MRR", "offline/P@1", "offline/P-Improve"
 CLEAR = 0.001  # level at which personalised models must beat others
-_EQUAL = {"variant": EQUAL}
 _ORIGINAL, _KNRM = {"method": "original-order"}, {"method": "knrm"}
 
 
@@ -81,7 +86,8 @@ def search(data: DataChoice, scale: ReproductionSize, cell: Cell, *, lists: str 
     """One trial for each generated population, or one on a real log; lists: sizes that generated ones have."""
     own: Json = {"rounds": CENTRAL_ROUNDS if changes.get("topology") == "central" else PUBLISHED_ROUNDS}
     if changes.get("topology") != "central" and data.is_stand_in:
-        own = {"rounds": ROUNDS[data.name], "eval_every": ROUNDS[data.name] // N_LOOKS}
+        rounds = ROUNDS[data.name] * LONGER.get(str(changes.get("model")), 1)
+        own = {"rounds": rounds, "eval_every": rounds // N_LOOKS}
     size: Json = {"eval_every": 1, **own, **changes, **(QUICK if scale.quick else {})}
     if changes.get("model") == "original":
         size = changes
@@ -116,6 +122,7 @@ def overall(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     for model in MODELS:
         trials += search(data, scale, {"method": "central", "ranker": model}, model=model, topology="central")
         trials += search(data, scale, {"method": "fedps", "ranker": model}, model=model)
+    trials += hidden(data, scale)
     trials += search(data, scale, {"method": "fedps-flat", "ranker": "peps"}, model="peps", stragglers=LATE)
     for way in (WHOLE, UPPER):
         cell = {"method": "fedps-proxy", "ranker": "peps", "offload": way}
@@ -127,13 +134,23 @@ def with_equal_lists(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
     """What claims compare, once more for the same users with lists of one length."""
     if scale.quick:
         return []
-    trials = search(data, scale, {**_ORIGINAL, **_EQUAL}, model="original", lists=EQUAL_LISTS)
-    trials += search(data, scale, {**_KNRM, **_EQUAL}, model="knrm", topology="central", lists=EQUAL_LISTS)
+    trials = search(data, scale, {**_ORIGINAL, **OF_EQUAL}, model="original", lists=EQUAL_LISTS)
+    trials += search(data, scale, {**_KNRM, **OF_EQUAL}, model="knrm", topology="central", lists=EQUAL_LISTS)
     for model in MODELS:
-        central, flat = ({"method": method, "ranker": model, **_EQUAL} for method in ("central", "fedps"))
+        central, flat = ({"method": method, "ranker": model, **OF_EQUAL} for method in ("central", "fedps"))
         trials += search(data, scale, central, model=model, topology="central", lists=EQUAL_LISTS)
         trials += search(data, scale, flat, model=model, lists=EQUAL_LISTS)
-    return trials
+    return trials + hidden(data, scale, OF_EQUAL, lists=EQUAL_LISTS)
+
+
+def hidden(data: DataChoice, scale: ReproductionSize, variant: Cell | None = None, *, lists: str = "") -> list[Trial]:
+    """PEPS in one place, on logs in which users hide."""
+    keys: Json = {"model": "peps", "topology": "central", "lists": lists}
+    return [
+        trial
+        for way in fedps_hidden.WAYS
+        for trial in search(data, scale, {**fedps_hidden.cell_of(way), **(variant or {})}, hidden_by=way, **keys)
+    ]
 
 
 def cohorts(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
@@ -172,7 +189,7 @@ def personalised_above_general(outcome: Trials) -> Verdict:
     """Central training, at p < .001 in every population."""
     models = [str(model) for model in outcome.present("ranker", MODELS)]
     found = reduce(both, (compare_with_general(outcome, data, models) for data in outcome.data))
-    equal = tell_equal_lists(outcome, lambda data: [compare_with_general(outcome, data, models, **_EQUAL)])
+    equal = tell_equal_lists(outcome, lambda data: [compare_with_general(outcome, data, models, **OF_EQUAL)])
     told = both(found, Verdict(True, None, equal)) if equal else found
     return for_all(outcome, told, {"method": "central"}, ranker=MODELS)
 
@@ -194,7 +211,7 @@ def federated_equals_central(outcome: Trials) -> Verdict:
     check_some(found)
     federated = Trials(tuple(trial for trial in outcome.finished if trial.cell["method"] == "fedps"))
     equal = tell_equal_lists(
-        outcome, lambda data: [compare_with_central(outcome, data, model, **_EQUAL) for model in models]
+        outcome, lambda data: [compare_with_central(outcome, data, model, **OF_EQUAL) for model in models]
     )
     told = Verdict(True, None, f"{tell_unfinished(federated)} {equal}".rstrip())
     return for_all(outcome, both(reduce(both, found), told), {"method": "fedps"}, ranker=MODELS)
@@ -204,19 +221,6 @@ def compare_with_central(outcome: Trials, data: str, model: str, **variant: str)
     ours, theirs = ({"method": method, "ranker": model, **variant} for method in ("fedps", "central"))
     pair = pool_users(outcome, data, ours, theirs)
     return all_equal([pair], margin=round(CLOSE * fmean(pair.theirs.values()), 4))
-
-
-def tell_equal_lists(outcome: Trials, judge: Callable[[str], list[Verdict]]) -> str:
-    """What a claim comes to where test lists are as long as those that are trained on; judges nothing."""
-    data = list(dict.fromkeys(t.cell["data"] for t in outcome.finished if t.cell.get("variant") == EQUAL))
-    try:
-        found = [verdict for each in data for verdict in judge(each)]
-    except NotJudged:
-        return ""  # some are left to run
-    if not found:
-        return ""
-    verdict = reduce(both, found)
-    return f"With {EQUAL} it {'holds' if verdict.holds else 'does not hold'}: {verdict.why}"
 
 
 # Tables 4 and 5
@@ -324,12 +328,13 @@ REPRODUCTIONS = (
         {
             "personalised-above-general": personalised_above_general,
             "federated-equals-central": federated_equals_central,
+            "proxy-above-other-protections": fedps_hidden.proxy_above_others,
+            "cover-queries-cost-nothing": fedps_hidden.covers_cost_nothing,
             "proxy-above-flat": fedps_proxy.proxy_above_flat,
             "proxy-not-below-flat": fedps_proxy.proxy_not_below_flat,
         },
         metrics={PRIMARY: {}, MRR: {}, FIRST: {}, IMPROVE: {}},
         read=read_at_best,
-        left_out="group users and cover queries",
         quick_limits=_ONE_POPULATION,
     ),
     Reproduction(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.papers.study import gain
 from hushrank.reproduce.reproduction import POPULATION
-from hushrank.reproduce.verdicts import Cell, Finished, Pair, Trials, Values
+from hushrank.reproduce.verdicts import Cell, Finished, NotJudged, Pair, Trials, Values, Verdict, both
 from hushrank.runs.personal_search import BEST, CHOSEN_BY, PRIMARY
 
 N_ROUNDS, N_STEPS = "rounds", "steps"
-CLOSE = 0.02  # of central training's MAP: within it, federated counts as equal
+MRR, FIRST, IMPROVE = "offline/MRR", "offline/P@1", "offline/P-Improve"
+CLOSE = 0.02  # of central training's MAP: within it, another training counts as equal
+EQUAL = "lists of one length"  # the same users, with lists of ten in all weeks: whether long test lists are the reason
+OF_EQUAL = {"variant": EQUAL}
 
 
 def best_rounds(trial: Finished, user: str) -> dict[tuple[int, int], int]:
@@ -54,20 +60,26 @@ def populations_of(outcome: Trials, data: str) -> list[int | None]:
     return list(dict.fromkeys(t.cell.get(POPULATION) for t in outcome.finished if t.cell["data"] == data))
 
 
-def pair_users(outcome: Trials, data: str, ours: Cell, theirs: Cell, population: int | None) -> Pair:
+def pair_users(
+    outcome: Trials, data: str, ours: Cell, theirs: Cell, population: int | None, *, metric: str = PRIMARY
+) -> Pair:
     """User by user, one population alone."""
     found = [outcome.find(data=data, population=population, **cell) for cell in (ours, theirs)]
-    values = [from_directory(trial.directory).users[f"{BEST}{PRIMARY}"] for trial in found]
+    values = [from_directory(trial.directory).users.get(f"{BEST}{metric}") for trial in found]
+    if None in values:
+        raise NotJudged("Of real users no single number is kept, and tests pair users.")
     name = " ".join(filter(None, [data, "" if population is None else str(population), tell_pair(ours, theirs)]))
-    return Pair(name, *({(population or 0, user): v for user, v in each.items()} for each in values))
+    return Pair(name, *({(population or 0, user): v for user, v in (each or {}).items()} for each in values))
 
 
-def pool_users(outcome: Trials, data: str, ours: Cell, theirs: Cell) -> Pair:
+def pool_users(outcome: Trials, data: str, ours: Cell, theirs: Cell, *, metric: str = PRIMARY) -> Pair:
     """The users of all populations together."""
-    pairs = [pair_users(outcome, data, ours, theirs, population) for population in populations_of(outcome, data)]
+    every = populations_of(outcome, data)
+    pairs = [pair_users(outcome, data, ours, theirs, population, metric=metric) for population in every]
     sides = [{key: v for pair in pairs for key, v in getattr(pair, side).items()} for side in ("ours", "theirs")]
     each = f" (by population {', '.join(f'{gain([pair]):+.4f}' for pair in pairs)})" if len(pairs) > 1 else ""
-    return Pair(f"{data} {tell_pair(ours, theirs)}{each}", *sides)
+    which = "" if metric == PRIMARY else f", {metric}"
+    return Pair(f"{data} {tell_pair(ours, theirs)}{which}{each}", *sides)
 
 
 def tell_pair(ours: Cell, theirs: Cell) -> str:
@@ -79,3 +91,16 @@ def tell_pair(ours: Cell, theirs: Cell) -> str:
 
 def _word(key: str, value: object) -> str:
     return str(value) if isinstance(value, str) else f"{key}={value}"
+
+
+def tell_equal_lists(outcome: Trials, judge: Callable[[str], list[Verdict]]) -> str:
+    """What a claim comes to where test lists are as long as those that are trained on; judges nothing."""
+    data = list(dict.fromkeys(t.cell["data"] for t in outcome.finished if t.cell.get("variant") == EQUAL))
+    try:
+        found = [verdict for each in data for verdict in judge(each)]
+    except NotJudged:
+        return ""  # some are left to run
+    if not found:
+        return ""
+    verdict = reduce(both, found)
+    return f"With {EQUAL} it {'holds' if verdict.holds else 'does not hold'}: {verdict.why}"

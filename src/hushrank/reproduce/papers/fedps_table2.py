@@ -17,14 +17,13 @@ import numpy as np
 
 from hushrank.files import Json
 from hushrank.personal.features import FeatureSource, make_features, make_source
+from hushrank.personal.keys import COVER_QUERY, GROUP_USER
 from hushrank.personal.log import TEST, TRAIN, Periods, SearchLog, SearchPopulation
 from hushrank.personal.queries.light import PairTable, average_precisions, fit_light, make_pairs
 from hushrank.personal.queries.observed import (
     ADD_EPSILON,
     CENTRAL,
-    COVER_QUERY,
     FLAT,
-    GROUP_USER,
     JELINEK_MERCER,
     PROXY,
     SMOOTHINGS,
@@ -36,9 +35,7 @@ from hushrank.personal.queries.observed import (
 )
 from hushrank.personal.queries.polluted import join_logs, mix_covers
 from hushrank.personal.vectors import train_vectors
-from hushrank.privacy.cover_topics import fit_topics
-from hushrank.privacy.covers import draw_covers
-from hushrank.recipes.personal_setting import find_population
+from hushrank.recipes.personal_setting import find_population, make_covering
 from hushrank.reproduce.literature import Claim, PublishedResult, find_result
 from hushrank.reproduce.papers.fedps import FIRST_SEED, LATE, N_POPULATIONS, N_USERS, QUICK_USERS
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize
@@ -113,14 +110,13 @@ def examine(population: SearchPopulation, scale: ReproductionSize) -> Examined:
     """Group by group, so that the logs of one group are in memory."""
     key, collection = seed_key(scale.seed), population.collection
     source = make_source(collection, train_vectors(collection))
-    topics = fit_topics(collection.titles, collection.n_words, key=stream(key, Purpose.COVER))
+    cover = make_covering(collection, key)
     corpus = count_words(collection.titles, collection.n_words)
     found: list[Mapping[str, Mapping[str, Array]]] = []
     hidden: dict[str, list[Hidden]] = {way: [] for way in (CENTRAL, GROUP_USER, COVER_QUERY)}
     for members in list_groups(population.n_users, key, size=_QUICK_GROUP if scale.quick else None):
         logs = [population.log_of(user) for user in members]
-        keys = [stream(key, Purpose.COVER, int(user)) for user in members]
-        covers = [draw_covers(topics, log.queries, key=own) for log, own in zip(logs, keys, strict=True)]
+        covers = [cover(int(user), log.queries) for user, log in zip(members, logs, strict=True)]
         words = [count_user(collection, *each) for each in zip(logs, covers, strict=True)]
         one = np.zeros(len(members), dtype=np.int64)
         found.append({how: measure_users(words, one, corpus, smoothing=how) for how in SMOOTHINGS})
