@@ -135,25 +135,70 @@ def forward_sum(part: PartialSum | None) -> PartialSum | None:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
-    """What a group server keeps in one step."""
+class SentSum:
+    """What a proxy keeps of the latest sum that it sent, through all rounds."""
 
-    step: int
+    model: int  # number of the model that its clients trained; it grows whenever the model moves
+    part: PartialSum
+    clients: frozenset[int]  # whose updates it holds, for `settle_step`; the proxy tells nobody
+
+
+def send_sum(
+    kept: SentSum | None, part: PartialSum | None, clients: Iterable[int], *, model: int
+) -> tuple[SentSum | None, PartialSum | None]:
+    """What a proxy keeps, before it sends anything, and what it sends once it has heard that its step has a quorum.
+
+    One sum of each model leaves, ever. Asked again, in another attempt or another step, the proxy sends the same one,
+    whoever has answered since. Why: a client that trains the same model twice finds the same update, so that the
+    difference of two sums, with it and without it, would be that update.
+    """
+    if kept is not None and model <= kept.model:
+        return kept, kept.part if model == kept.model else None
+    passed = forward_sum(part)
+    return (kept, None) if passed is None else (SentSum(model, passed, frozenset(clients)), passed)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What a group server keeps in one attempt of a step: first counts, then, if they are enough, sums."""
+
+    model: int  # number of the model that the step moves
+    counts: Mapping[int, int] = field(default_factory=dict)  # by proxy: clients whose updates it could forward
+    is_due: bool = False  # whether the server has found a quorum, so that proxies are asked for their sums
     sums: Mapping[int, PartialSum] = field(default_factory=dict)  # by proxy
 
 
-def add_sum(state: GroupState, proxy: int, part: PartialSum, *, step: int) -> tuple[GroupState, bool]:
-    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
-    then, and keeps its own state before it sends: whatever gets lost in between, it sends the same sum again.
+def add_count(state: GroupState, proxy: int, n_clients: int, *, model: int) -> GroupState:
+    """The group server after a proxy has told how many are in the sum that it could send (`choose_forwarded`)."""
+    if n_clients < 0 or 0 < n_clients < FEWEST:
+        raise ValueError(f"a count of {n_clients} came, must be 0 or {FEWEST} and more: one client alone waits.")
+    if model != state.model or state.is_due:
+        return state
+    return replace(state, counts={**state.counts, proxy: n_clients})
 
-    A sum that is there already is confirmed and counted once. One that comes after its step is not confirmed: its
-    clients wait. Nor is another one of the same proxy and step.
+
+def has_quorum(n_counted: int, n_asked: int) -> bool:
+    """Whether half of those asked can be counted; by the server, from the counts of all group servers."""
+    return n_counted >= max(FEWEST, -(-n_asked // 2))
+
+
+def ask_sums(state: GroupState) -> GroupState:
+    """The group server after the server has found a quorum. From then on the step is not repeated."""
+    return replace(state, is_due=True)
+
+
+def add_sum(state: GroupState, proxy: int, part: PartialSum, *, model: int) -> tuple[GroupState, bool]:
+    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
+    then: whatever gets lost in between, it sends the same sum again (`send_sum`).
+
+    A sum that is there already is confirmed and counted once. One that comes before the quorum is known, or that is of
+    another model, is neither kept nor confirmed: its clients wait. Nor is another one of the same proxy and model.
     """
     if part.n_clients < FEWEST:
         raise ValueError(
             f"a sum of {part.n_clients} client came, must be of {FEWEST} or more: it would show its update."
         )
-    if step != state.step:
+    if model != state.model or not state.is_due:
         return state, False
     if proxy in state.sums:
         return state, is_same(state.sums[proxy], part)
