@@ -147,6 +147,17 @@ def test_the_simulator_adds_the_words_of_the_protocol() -> None:
     assert ours is not None and is_same(ours, found) and ours.weight == sum(m.weight for m in messages)
 
 
+def test_the_simulator_forwards_what_the_protocol_would_though_two_of_three_have_no_weight() -> None:
+    """Nobody sees weights under masks: that one client's update does not pass is up to who applies."""
+    format = ProxyFormat(largest=0.1, most_weight=3072, n_clients=3)
+    messages = [*draw_messages(1), *[Message(np.zeros(N_PARAMS), 0.0)] * 2]
+    config = SumConfig(b"s" * 16, 3, 2 * N_PARAMS + 2, format.encoding.bound, usual_threshold(3))
+    values = {i: format.write(message) for i, message in enumerate(messages)}
+    total = run_secure_sum(values, config, entropy={i: bytes([i]) * 32 for i in range(3)}).total
+    ours = sum_below_proxies(messages, [0] * 3, [False] * 3, format)[0]
+    assert ours is not None and is_same(ours, format.read(total, n_summed=3))
+
+
 def test_a_proxy_refuses_to_forward_one_client() -> None:
     alone, silent = draw_messages(1), [Message(np.zeros(N_PARAMS), 0.0)]
     assert forward_sum(sum_openly(alone)) is None and forward_sum(sum_openly([*alone, *silent])) is None

@@ -90,7 +90,8 @@ class ProxyLateness(Lateness):
         """[n] whose updates are in forwarded sums, in the first attempt in which half of those asked are.
 
         Proxies tell counts in every attempt, and send their sums after the one in which there are enough. Whose task
-        its proxy has is never late. A proxy that vanishes takes all its clients' answers of the attempt with it. Nobody after `MOST_ATTEMPTS`: the step is lost, and all of them wait on.
+        its proxy has is never late. A proxy that vanishes takes all its clients' answers of the attempt with it. Nobody
+        after `MOST_ATTEMPTS`: the step is lost, and all of them wait on.
         """
         of = self.proxies.hierarchy.proxies_of(ids)
         is_done, is_late = self.is_offloaded[ids], self.is_late[ids] & ~self.is_offloaded[ids]
@@ -99,7 +100,7 @@ class ProxyLateness(Lateness):
             gone = draw_uniform(fold_in(stream(self.key, Purpose.VANISH, step, attempt), of), 1)[:, 0]
             answers = ~is_late & (is_done | (draws >= self.dropout)) & (gone >= self.proxies.dropout)
             counted = choose_forwarded(of, answers, is_done, is_secure=self.proxies.format is not None)
-            if has_quorum(np.count_nonzero(counted), len(ids)):
+            if has_quorum(int(np.count_nonzero(counted)), len(ids)):
                 return counted, attempt + 1
             if self.dropout == 0 == self.proxies.dropout:  # Why: another attempt would end in the same way
                 break
@@ -116,7 +117,7 @@ class ProxySchedule(RoundSchedule):
     """Every client is counted at most once in a round; who was not is asked again where there is room."""
 
     lateness: ProxyLateness
-    applies: Callable[[int, Span], bool] | None  # whether a client has something to learn from; None: all apply
+    applies: Callable[[int, Span], bool] | None  # whether a client has pairs to learn from; None: all apply
     plans: dict[int, tuple[Array, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -111,12 +111,15 @@ def sum_openly(messages: Iterable[Weighted]) -> PartialSum | None:
 
 
 def sum_secretly(messages: Iterable[Weighted], format: ProxyFormat) -> PartialSum | None:
-    """The words that the protocol of `privacy/secure_sum.py` gives, without keys and masks: for the simulator."""
+    """The words that the protocol of `privacy/secure_sum.py` gives, without keys and masks: for the simulator.
+
+    All answers count, those without weight, too: under masks nobody sees weights. So who has no pairs must not apply.
+    Otherwise a sum of one client with pairs and others without, divided by its weight, would be that client's update.
+    """
     words, n = np.zeros(0, np.uint32), 0
     for message in messages:
-        if message.weight > 0:
-            added = format.write(message)
-            words, n = (added if n == 0 else words + added), n + 1
+        added = format.write(message)
+        words, n = (added if n == 0 else words + added), n + 1
     return format.decode(words, n_summed=n) if n >= FEWEST else None
 
 
