@@ -2,8 +2,9 @@
 
 Joined, the sums give M += sum n_j delta_j / sum n_j: what the server would make of the single updates, to rounding.
 Under a secure sum the proxy itself learns only the sum of those that trained on their own; whoever handed its task over
-has no secret from the proxy, which adds that update itself. Differs from `SumFormat`: numbers of pairs differ by orders
-of magnitude, so that a number takes two words of 32 bits, and rounding comes after the weight.
+has no secret from the proxy, which adds that update itself; whoever handed over the upper layers alone sends it the
+change of the lower ones openly. Differs from `SumFormat`: numbers of pairs differ by orders of magnitude, so that a
+number takes two words of 32 bits, and rounding comes after the weight.
 """
 
 from __future__ import annotations
