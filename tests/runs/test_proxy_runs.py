@@ -49,7 +49,9 @@ def test_bits_depend_on_neither_the_resume_point_nor_the_workers_nor_the_way_of_
     with pytest.raises(KilledError):
         run(tmp_path / "killed", recipe(**failing), report=fail)
     assert run(tmp_path / "killed", recipe(**failing), resume=True, workers=2) == whole
-    assert run(tmp_path / "upper", recipe(**failing, offload="upper")) == whole  # the same steps, divided otherwise
+    assert (
+        run(tmp_path / "upper", recipe(**failing, offload="upper")) == whole
+    )  # computed in one way: tests/engine/test_offloaded_runs.py
     assert run(tmp_path / "none", recipe(**failing, offload="none")) != whole
     said = json.loads((tmp_path / "whole" / "result.json").read_text())
     assert said["proxies"]["n_proxies"] == 2 and set(said["metrics"]) >= {"offline/MAP", "offline/MRR", "offline/P@1"}
