@@ -37,11 +37,13 @@ PERIODS = Periods(2 * WEEK, 5 * WEEK, 6 * WEEK)
 
 @dataclass(frozen=True)
 class TinyUsers:
-    """`twins`: all users have the same log. `newcomer`: user 0 has made one search, before training begins."""
+    """`twins`: all users have the same log. `newcomer`: user 0 has made one search, before training begins. `eager`:
+    users who click on all documents that they see, so that there is no pair to learn from."""
 
     n_users: int = 5
     twins: bool = False
     newcomer: bool = False
+    eager: tuple[int, ...] = ()
     name: str = "tiny-users"
     description: str = "users made by hand"
     periods: Periods = PERIODS
@@ -66,7 +68,8 @@ class TinyUsers:
             listed = generator.choice(20, 4, replace=False)
             query = generator.choice(np.arange(2, N_WORDS), 2, replace=False)
             clicked = (int(listed[generator.integers(4)]),)
-            searches.append(Search(number * WEEK // 3, tuple(query), tuple(map(int, listed)), clicked))
+            shown = tuple(map(int, listed))
+            searches.append(Search(number * WEEK // 3, tuple(query), shown, shown if user in self.eager else clicked))
         log = make_log(searches, np.arange(21) // 2)
         return slice_log(log, 0, 1) if self.newcomer and user == 0 else log
 

@@ -10,13 +10,14 @@ import pytest
 from tiny_users import TinyUsers, tiny_personal, tiny_task
 
 from hushrank.engine.personal_combine import ALONE, HELD_BACK, combine_step
-from hushrank.engine.personal_people import Span
+from hushrank.engine.personal_people import People, Span, fit_inputs, training_widths
 from hushrank.engine.personal_proxies import ProxyLateness, ProxySchedule, ProxySetting
 from hushrank.engine.personal_schedule import plan_online
 from hushrank.engine.personal_store import PersonalStore
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.hierarchy import Hierarchy
-from hushrank.federation.proxy_sum import ProxyFormat
+from hushrank.federation.proxy_sum import ProxyFormat, WholeMessage
+from hushrank.personal.loss import count_pairs
 from hushrank.personal.training import LocalTraining, bound_move
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.runs.personal_search import count_messages
@@ -131,6 +132,37 @@ def test_one_applicant_below_a_proxy_waits_and_who_has_nothing_to_learn_does_not
     assert tiny_task(with_proxies(newcomer, cohort=6)).schedule.step_at(1).ids.tolist() == [1, 2, 3, 4, 5]
 
 
+def count_pairs_of(people: People, client: int, span: Span) -> int:
+    """Of what the client trains on."""
+    cut = fit_inputs(people.inputs_of(client, span), training_widths(people), title_words=people.title_words)
+    return int(count_pairs(cut.is_clicked, cut.is_document)[cut.is_query].sum())
+
+
+@pytest.mark.parametrize("updating", ["once", "online"])
+@pytest.mark.parametrize("format", [None, SECURE])
+def test_who_has_no_pairs_does_not_apply_so_that_all_who_are_counted_are_in_a_sum(
+    format: ProxyFormat | None, updating: str
+) -> None:
+    """Clients 1 and 2 click on all they see. With them, client 0 would be alone in a sum, and lost if that is held."""
+    weeks = {"updating": updating, "stages": 4} if updating == "online" else {}
+    population = TinyUsers(n_users=9, eager=(1, 2, 4))
+    late: dict[str, Any] = {"missing": 0.1, "dropout": 0.1, "stragglers": 0.2}
+    task = tiny_task(with_proxies(population, cohort=3, rounds=2, format=format, **weeks, **late))
+    people, n_counted = task.setting.people, 0
+    for number in range(1, task.rounds + 1):
+        step = task.schedule.step_at(number)
+        if not len(step.ids):
+            continue
+        pairs = np.array([count_pairs_of(people, int(i), span) for i, span in zip(step.ids, step.spans, strict=True)])
+        assert not {0, 1, 2, 4} & set(step.ids.tolist()) and pairs.all()
+        answers, _ = task.lateness.find_answers(step.ids, step=number)
+        messages = [WholeMessage(np.zeros(2), float(n)) for n in pairs[answers]]
+        joined, n_held = task.sum_below(messages, step.ids[answers], number)
+        assert n_held == 0 and (0 if joined is None else joined.n_clients) == np.count_nonzero(answers)
+        n_counted += int(np.count_nonzero(answers))
+    assert n_counted >= 4
+
+
 def test_under_noise_nobody_s_place_depends_on_a_log() -> None:
     """Who has nothing to learn applies all the same: otherwise the steps themselves would tell."""
     noise = UpdateExchange(SoundGaussian(clip_norm=0.1, noise_multiplier=1.0))
@@ -172,7 +204,7 @@ def test_the_bits_do_not_depend_on_where_a_training_is_taken_up_again() -> None:
 
 
 def test_a_sum_of_one_update_that_counts_is_held_back() -> None:
-    """Two of a proxy's three clients have learnt nothing: the third waits for the next round."""
+    """Two of a proxy's three updates cannot be used: the third client waits for the next round."""
     task = tiny_task(with_proxies(cohort=6, rounds=1))
     state, ids = task.start(), np.arange(6)
     messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
@@ -183,6 +215,9 @@ def test_a_sum_of_one_update_that_counts_is_held_back() -> None:
     assert evidence == {HELD_BACK: 1} and combined is not None and np.allclose(combined.update, rest, atol=1e-9)
     nobody = [replace(m, weight=0.0) if i else m for i, m in enumerate(messages)]
     assert combine_step(task.setting, nobody, ids, state["params"], {}, **known) == (None, {HELD_BACK: 2, ALONE: 1})
+    known["sum_below"] = tiny_task(with_proxies(cohort=6, rounds=1, format=SECURE)).sum_below  # which sees no weights
+    silent = [replace(m, weight=0.0) for m in messages]
+    assert combine_step(task.setting, silent, ids, state["params"], {}, **known) == (None, {ALONE: 1})
 
 
 def test_messages_are_counted_with_every_attempt() -> None:

@@ -24,11 +24,15 @@ from hushrank.federation.hierarchy import (
 from hushrank.federation.proxy_sum import (
     GroupState,
     ProxyFormat,
+    add_count,
     add_sum,
+    ask_sums,
     choose_forwarded,
     forward_sum,
+    has_quorum,
     is_same,
     join_sums,
+    send_sum,
     sum_below_proxies,
     sum_openly,
     sum_secretly,
@@ -118,7 +122,8 @@ def test_whoever_is_in_no_confirmed_sum_waits_on() -> None:
     assert settle_step(state, []).waiting == frozenset(range(6))  # the proxy vanished: nothing was confirmed
     again = pick_clients(state, 2, 0, key=seed_key(8))  # it comes back without having settled
     assert again.waiting == state.waiting and len(again.asked) == 2
-    assert settle_step(after, asked).waiting == after.waiting  # confirmed twice: counted once
+    assert settle_step(after, asked[:2]).waiting == after.waiting  # confirmed twice: counted once
+    assert settle_step(again, asked[:2]).waiting == after.waiting  # its sum, sent again, is confirmed in the next step
 
 
 def test_the_sums_of_proxies_are_the_mean_of_their_clients() -> None:
@@ -140,6 +145,17 @@ def test_the_simulator_adds_the_words_of_the_protocol() -> None:
     found = FORMAT.read(run_secure_sum(values, config, entropy=entropy).total, n_summed=11)
     ours = sum_secretly(messages, FORMAT)
     assert ours is not None and is_same(ours, found) and ours.weight == sum(m.weight for m in messages)
+
+
+def test_the_simulator_forwards_what_the_protocol_would_though_two_of_three_have_no_weight() -> None:
+    """Nobody sees weights under masks: that one client's update does not pass is up to who applies."""
+    format = ProxyFormat(largest=0.1, most_weight=3072, n_clients=3)
+    messages = [*draw_messages(1), *[Message(np.zeros(N_PARAMS), 0.0)] * 2]
+    config = SumConfig(b"s" * 16, 3, 2 * N_PARAMS + 2, format.encoding.bound, usual_threshold(3))
+    values = {i: format.write(message) for i, message in enumerate(messages)}
+    total = run_secure_sum(values, config, entropy={i: bytes([i]) * 32 for i in range(3)}).total
+    ours = sum_below_proxies(messages, [0] * 3, [False] * 3, format)[0]
+    assert ours is not None and is_same(ours, format.read(total, n_summed=3))
 
 
 def test_a_proxy_refuses_to_forward_one_client() -> None:
@@ -186,16 +202,52 @@ def test_a_sum_is_confirmed_once_in_its_step_whatever_gets_lost() -> None:
     """The proxy vanishes after it has sent its sum, comes back and sends it again, or too late."""
     part, other = (sum_openly(draw_messages(3, seed)) for seed in (1, 2))
     assert part is not None and other is not None
-    group, is_confirmed = add_sum(GroupState(5), 8, part, step=5)
+    group, is_confirmed = add_sum(ask_sums(GroupState(5)), 8, part, model=5)
     assert is_confirmed and group.sums == {8: part}
-    again, is_confirmed = add_sum(group, 8, part, step=5)
+    again, is_confirmed = add_sum(group, 8, part, model=5)
     assert is_confirmed and again == group  # counted once
-    assert add_sum(group, 8, other, step=5) == (group, False)  # another sum of the same step: its clients wait
-    assert add_sum(GroupState(6), 8, part, step=5) == (GroupState(6), False)  # after its step
+    assert add_sum(group, 8, other, model=5) == (group, False)  # another sum of the same step: its clients wait
+    late = ask_sums(GroupState(6))
+    assert add_sum(late, 8, part, model=5) == (late, False)  # after its step
     alone = sum_openly(draw_messages(1))
     assert alone is not None
     with pytest.raises(ValueError, match="a sum of 1 client came"):
-        add_sum(group, 9, alone, step=5)
+        add_sum(group, 9, alone, model=5)
+
+
+def test_no_two_sums_of_a_proxy_differ_by_one_client() -> None:
+    """The attack: one sum of clients 0, 1, 2 and, in another attempt, of 0 and 1, whose difference is the update of 2.
+
+    The group server asks too early, again in the next attempt, and again in a step that begins with the same model.
+    """
+    messages = draw_messages(3)
+    all_three, two = (sum_openly(some) for some in (messages, messages[:2]))
+    kept, first = send_sum(None, all_three, range(3), model=5)
+    assert first is all_three and kept is not None and kept.clients == {0, 1, 2}
+    for _ in range(2):
+        kept, again = send_sum(kept, two, range(2), model=5)
+        assert again is first  # whoever answered since
+    assert send_sum(kept, two, range(2), model=4) == (kept, None)  # nor of a model before
+    moved, later = send_sum(kept, two, range(2), model=6)
+    assert later is two and moved is not None and moved.clients == {0, 1}  # updates of another model
+    assert send_sum(None, sum_openly(messages[:1]), [0], model=5) == (None, None)  # one alone: nothing has left
+
+
+def test_sums_are_taken_only_after_a_quorum_and_a_lost_step_loses_nobody() -> None:
+    """Two of the six asked can be counted: no quorum. Their proxy's sum is not confirmed, and they wait."""
+    state = pick_clients(apply_clients(ProxyState(), range(4)), 3, 0, key=KEY)
+    part = sum_openly(draw_messages(2))
+    assert part is not None
+    group = add_count(add_count(GroupState(5), 8, 2, model=5), 9, 0, model=5)
+    assert sum(group.counts.values()) == 2 and not has_quorum(2, 6) and has_quorum(3, 6) and not has_quorum(1, 2)
+    after, is_confirmed = add_sum(group, 8, part, model=5)  # it sends all the same
+    done = sorted(state.asked)[:2] if is_confirmed else []
+    assert not after.sums and settle_step(state, done).waiting == frozenset(range(4))
+    enough = ask_sums(add_count(GroupState(5), 8, 3, model=5))  # the next attempt
+    assert add_count(enough, 8, 2, model=5) == enough  # what the quorum was found with stands
+    assert add_count(enough, 9, 2, model=4) == enough and add_sum(enough, 8, part, model=5)[1]
+    with pytest.raises(ValueError, match="a count of 1 came"):
+        add_count(group, 9, 1, model=5)
 
 
 @given(st.integers(1, 100_000), st.integers(2, 1100), st.floats(1e-4, 10.0))

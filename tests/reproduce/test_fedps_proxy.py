@@ -29,6 +29,9 @@ def test_proxies_may_be_at_most_a_little_below_in_both_ways_of_handing_over(tmp_
     found = fedps_proxy.proxy_not_below_flat(near)
     assert found.holds and "lower by less than 0.005" in found.why
     assert found.why.count("over fedps-flat") == 2 and "upper over fedps-flat" in found.why
+    assert "upper repeat those with offload=whole" in found.why  # one trial, shown twice
+    whole = Trials(tuple(trial for trial in near.finished if trial.cell.get("offload") != "upper"))
+    assert "repeat" not in fedps_proxy.proxy_not_below_flat(whole).why
     assert not fedps_proxy.proxy_above_flat(near).holds
     assert not fedps_proxy.proxy_not_below_flat(beside_flat(tmp_path / "far", 0.51, 0.49)).holds
     above = beside_flat(tmp_path / "above", 0.51, 0.51)

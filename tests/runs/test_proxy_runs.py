@@ -49,7 +49,9 @@ def test_bits_depend_on_neither_the_resume_point_nor_the_workers_nor_the_way_of_
     with pytest.raises(KilledError):
         run(tmp_path / "killed", recipe(**failing), report=fail)
     assert run(tmp_path / "killed", recipe(**failing), resume=True, workers=2) == whole
-    assert run(tmp_path / "upper", recipe(**failing, offload="upper")) == whole  # the same steps, divided otherwise
+    assert (
+        run(tmp_path / "upper", recipe(**failing, offload="upper")) == whole
+    )  # computed in one way: tests/engine/test_offloaded_runs.py
     assert run(tmp_path / "none", recipe(**failing, offload="none")) != whole
     said = json.loads((tmp_path / "whole" / "result.json").read_text())
     assert said["proxies"]["n_proxies"] == 2 and set(said["metrics"]) >= {"offline/MAP", "offline/MRR", "offline/P@1"}
@@ -58,6 +60,7 @@ def test_bits_depend_on_neither_the_resume_point_nor_the_workers_nor_the_way_of_
 def test_every_layer_is_told_what_it_learns() -> None:
     told = learns(**PROXY)
     assert "every client's update as it is" in told["a proxy"] and "How many clients" in told["a group server"]
+    assert "about the words" in told["a group server"]  # a sum is made of updates, which tell
     assert "the server sums of them" in told["promise"] and "stragglers" not in told["promise"]
     assert "The proxy reads that" in told["in a message"] and "update as it is" not in told["the server"]
     secret = learns(**PROXY, secure_sum=True)
@@ -72,6 +75,11 @@ def test_what_stragglers_hand_over_is_said() -> None:
     assert "(a straggler's go to its proxy)" in whole["a client"] and "go to" not in upper["a client"]
     assert "which it can look up" in upper["a proxy"] and "not the rest of the log" in upper["a proxy"]
     assert "logs, profiles" in learns(**LATE, **SOUND)["promise"]
+    secret = learns(**LATE, offload="upper", secure_sum=True)  # half of an update is sent openly all the same
+    assert "lower layers changed as it is, outside any secure sum" in secret["a proxy"]
+    assert "squared length of their gradients" in secret["a proxy"] and "and each straggler's" in secret["promise"]
+    assert "does not hide a straggler's" in secret["in a message"]
+    assert "straggler" not in "".join(learns(**PROXY, secure_sum=True).values())
     assert "tragglers" not in none["a proxy"] + none["promise"]
 
 

@@ -126,5 +126,5 @@ def average_sum(
     if joined is None:
         return None
     if setting.exchange.protection.divisor(cohort) is None:
-        return Combined(joined.total / joined.weight)
+        return Combined(joined.total / joined.weight) if joined.weight > 0 else None
     return Combined(mean([WholeMessage(joined.total)]))

@@ -134,9 +134,12 @@ class People:
         has_click[log.owners()[log.is_clicked]] = True
         return np.arange(first, stop)[has_click[first:stop] & (owners[first:stop] == user)]
 
-    def has_searches(self, user: int, span: Span) -> bool:
-        """Whether there is something to learn from."""
-        return len(self.searches_in(user, span)) > 0
+    def has_pairs(self, user: int, span: Span) -> bool:
+        """Whether a training has something to learn from: a clicked and an unclicked document in one list, of what is
+        left after the cuts of `fit_inputs`."""
+        log, width = self.log_of(user).log, count_listed(self.population, has_test=False)
+        lists = (log.is_clicked[log.rows(search)][:width] for search in self.searches_in(user, span)[-MOST_SEARCHES:])
+        return any(clicked.any() and not clicked.all() for clicked in lists)
 
     def inputs_of(self, user: int, span: Span, *, trained: float | None = None) -> PersonalInputs:
         """The searches of a span with their history, as wide as they are.
@@ -177,10 +180,15 @@ def state_widths(people: People, *, queries: int, history: int, has_test: bool) 
     search has its own where users hide.
     """
     history = history if people.hidden is None else N_WINDOW * queries
-    sizes, n_words = people.population.list_sizes, people.population.n_query_words
-    stated = [sizes.other, sizes.test] if has_test else [sizes.other]
-    documents = MOST_LISTED if 0 in stated else max(stated)
+    documents, n_words = count_listed(people.population, has_test=has_test), people.population.n_query_words
     return InputWidths(queries, documents, history, n_words, min(2 * people.title_words, N_TITLE_WORDS))
+
+
+def count_listed(population: SearchPopulation, *, has_test: bool) -> int:
+    """Documents of a list that there is room for."""
+    sizes = population.list_sizes
+    stated = [sizes.other, sizes.test] if has_test else [sizes.other]
+    return MOST_LISTED if 0 in stated else max(stated)
 
 
 def training_widths(people: People) -> InputWidths:

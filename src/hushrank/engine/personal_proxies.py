@@ -33,7 +33,9 @@ from hushrank.federation.proxy_sum import (
     PartialSum,
     ProxyFormat,
     add_sum,
+    ask_sums,
     choose_forwarded,
+    has_quorum,
     join_sums,
     sum_below_proxies,
 )
@@ -59,11 +61,11 @@ class ProxySetting:
         """The server's sum of a step's messages of ids [n], ascending, and how many proxies forwarded nothing."""
         proxies = self.hierarchy.proxies_of(ids).tolist()
         forwarded = sum_below_proxies(messages, proxies, is_offloaded.tolist(), self.format)
-        groups: dict[int, GroupState] = {}
+        groups: dict[int, GroupState] = {}  # Why due: who is in ids was counted, and there was a quorum
         for proxy, part in forwarded.items():
             group = self.hierarchy.group_of(proxy)
             if part is not None:
-                groups[group], _ = add_sum(groups.get(group, GroupState(step)), proxy, part, step=step)
+                groups[group], _ = add_sum(groups.get(group, ask_sums(GroupState(step))), proxy, part, model=step)
         joined = join_sums(join_sums(state.sums.values()) for state in groups.values())
         return joined, sum(part is None for part in forwarded.values())
 
@@ -87,17 +89,18 @@ class ProxyLateness(Lateness):
     def find_answers(self, ids: Array, *, step: int) -> tuple[Array, int]:
         """[n] whose updates are in forwarded sums, in the first attempt in which half of those asked are.
 
-        Whose task its proxy has is never late. A proxy that vanishes takes all its clients' answers of the attempt
-        with it. Nobody after `MOST_ATTEMPTS`: the step is lost, and all of them wait on.
+        Proxies tell counts in every attempt, and send their sums after the one in which there are enough. Whose task
+        its proxy has is never late. A proxy that vanishes takes all its clients' answers of the attempt with it. Nobody
+        after `MOST_ATTEMPTS`: the step is lost, and all of them wait on.
         """
-        needed, of = max(FEWEST, -(-len(ids) // 2)), self.proxies.hierarchy.proxies_of(ids)
+        of = self.proxies.hierarchy.proxies_of(ids)
         is_done, is_late = self.is_offloaded[ids], self.is_late[ids] & ~self.is_offloaded[ids]
         for attempt in range(MOST_ATTEMPTS):
             draws = draw_uniform(fold_in(stream(self.key, Purpose.ATTEMPT, step, attempt), ids), 1)[:, 0]
             gone = draw_uniform(fold_in(stream(self.key, Purpose.VANISH, step, attempt), of), 1)[:, 0]
             answers = ~is_late & (is_done | (draws >= self.dropout)) & (gone >= self.proxies.dropout)
             counted = choose_forwarded(of, answers, is_done, is_secure=self.proxies.format is not None)
-            if np.count_nonzero(counted) >= needed:
+            if has_quorum(int(np.count_nonzero(counted)), len(ids)):
                 return counted, attempt + 1
             if self.dropout == 0 == self.proxies.dropout:  # Why: another attempt would end in the same way
                 break
@@ -114,7 +117,7 @@ class ProxySchedule(RoundSchedule):
     """Every client is counted at most once in a round; who was not is asked again where there is room."""
 
     lateness: ProxyLateness
-    applies: Callable[[int, Span], bool] | None  # whether a client has something to learn from; None: all apply
+    applies: Callable[[int, Span], bool] | None  # whether a client has pairs to learn from; None: all apply
     plans: dict[int, tuple[Array, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -6,7 +6,7 @@ Steps are counted from 1 through all trainings. A step has at least two clients:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
@@ -167,11 +167,20 @@ class OnlineSchedule:
         return SearchStep(np.zeros(0, np.int64), (), number, training + 1, begins=False, number=number)
 
 
-def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: int) -> OnlineSchedule:
+def plan_online(
+    people: People,
+    lateness: Lateness,
+    *,
+    cohort: int,
+    trainings: int,
+    applies: Callable[[int, Span], bool] | None = None,
+) -> OnlineSchedule:
     """By the times of all users' searches; in rounds, which are counted by steps, nobody comes twice.
 
     Who was asked and did not answer in time keeps its new searches for the next time that it applies. Who cannot be
     asked yet, because nobody else of its proxy waits, waits on.
+
+    applies: whether a client has pairs to learn from, otherwise it waits for more searches; None: all apply.
     """
     start = people.population.periods.train
     whole = Span(start, start + trainings * WEEK)
@@ -186,6 +195,8 @@ def plan_online(people: People, lateness: Lateness, *, cohort: int, trainings: i
     number = 0
     while events:
         now, user = heapq.heappop(events)
+        if applies is not None and not applies(user, Span(since.get(user, start), now + 1)):
+            continue
         waiting[user] = now + 1
         ids = lateness.find_ready(np.array(sorted(waiting)))
         if len(ids) >= cohort:

@@ -59,20 +59,19 @@ class PersonalSetting:
 
     def schedule_of(self, key: Array) -> Schedule:
         """Who is asked when, in the training of this key; planned once."""
-        settings, people = self.settings, self.people
+        settings, people, lateness = self.settings, self.people, self.lateness_of(key)
+        # Why: a promise holds where nobody's place in a step depends on what is in a log
+        applies = None if self.proxies is None or self.exchange.protection.answers_always else people.has_pairs
         if settings.updating != "online":
             periods = people.population.periods
             size = (self.n_clients, self.cohort, self.rounds, settings.n_trainings)
-            lateness = self.lateness_of(key)
             if not isinstance(lateness, ProxyLateness):
                 return RoundSchedule(*size, periods, settings.updating, key)
-            # Why: a promise holds where nobody's place in a step depends on what is in a log
-            applies = None if self.exchange.protection.answers_always else people.has_searches
             return ProxySchedule(*size, periods, settings.updating, key, lateness, applies)
         name = (key.tobytes(), self.cohort, self.dropout, settings, self.proxies)
         if name not in self.plans:
             self.plans[name] = plan_online(
-                people, self.lateness_of(key), cohort=self.cohort, trainings=settings.n_trainings
+                people, lateness, cohort=self.cohort, trainings=settings.n_trainings, applies=applies
             )
         return self.plans[name]
 

@@ -106,9 +106,10 @@ def takes_answer(state: ProxyState, client: int) -> bool:
 
 
 def settle_step(state: ProxyState, counted: Iterable[int]) -> ProxyState:
-    """The group server has confirmed a sum of these clients. The others that were asked still wait."""
-    done = frozenset(counted) & state.asked
-    return ProxyState(state.fresh - state.asked, (state.missed | state.asked) - done)
+    """The group server has confirmed a sum of these clients, of this step or, sent again, of an earlier one. The others
+    that were asked still wait."""
+    done = frozenset(counted)
+    return ProxyState(state.fresh - state.asked - done, (state.missed | state.asked) - done)
 
 
 # What those above do

@@ -2,8 +2,9 @@
 
 Joined, the sums give M += sum n_j delta_j / sum n_j: what the server would make of the single updates, to rounding.
 Under a secure sum the proxy itself learns only the sum of those that trained on their own; whoever handed its task over
-has no secret from the proxy, which adds that update itself. Differs from `SumFormat`: numbers of pairs differ by orders
-of magnitude, so that a number takes two words of 32 bits, and rounding comes after the weight.
+has no secret from the proxy, which adds that update itself; whoever handed over the upper layers alone sends it the
+change of the lower ones openly. Differs from `SumFormat`: numbers of pairs differ by orders of magnitude, so that a
+number takes two words of 32 bits, and rounding comes after the weight.
 """
 
 from __future__ import annotations
@@ -111,12 +112,15 @@ def sum_openly(messages: Iterable[Weighted]) -> PartialSum | None:
 
 
 def sum_secretly(messages: Iterable[Weighted], format: ProxyFormat) -> PartialSum | None:
-    """The words that the protocol of `privacy/secure_sum.py` gives, without keys and masks: for the simulator."""
+    """The words that the protocol of `privacy/secure_sum.py` gives, without keys and masks: for the simulator.
+
+    All answers count, those without weight, too: under masks nobody sees weights. So who has no pairs must not apply.
+    Otherwise a sum of one client with pairs and others without, divided by its weight, would be that client's update.
+    """
     words, n = np.zeros(0, np.uint32), 0
     for message in messages:
-        if message.weight > 0:
-            added = format.write(message)
-            words, n = (added if n == 0 else words + added), n + 1
+        added = format.write(message)
+        words, n = (added if n == 0 else words + added), n + 1
     return format.decode(words, n_summed=n) if n >= FEWEST else None
 
 
@@ -135,25 +139,70 @@ def forward_sum(part: PartialSum | None) -> PartialSum | None:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
-    """What a group server keeps in one step."""
+class SentSum:
+    """What a proxy keeps of the latest sum that it sent, through all rounds."""
 
-    step: int
+    model: int  # number of the model that its clients trained; it grows whenever the model moves
+    part: PartialSum
+    clients: frozenset[int]  # whose updates it holds, for `settle_step`; the proxy tells nobody
+
+
+def send_sum(
+    kept: SentSum | None, part: PartialSum | None, clients: Iterable[int], *, model: int
+) -> tuple[SentSum | None, PartialSum | None]:
+    """What a proxy keeps, before it sends anything, and what it sends once it has heard that its step has a quorum.
+
+    One sum of each model leaves, ever. Asked again, in another attempt or another step, the proxy sends the same one,
+    whoever has answered since. Why: a client that trains the same model twice finds the same update, so that the
+    difference of two sums, with it and without it, would be that update.
+    """
+    if kept is not None and model <= kept.model:
+        return kept, kept.part if model == kept.model else None
+    passed = forward_sum(part)
+    return (kept, None) if passed is None else (SentSum(model, passed, frozenset(clients)), passed)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What a group server keeps in one attempt of a step: first counts, then, if they are enough, sums."""
+
+    model: int  # number of the model that the step moves
+    counts: Mapping[int, int] = field(default_factory=dict)  # by proxy: clients whose updates it could forward
+    is_due: bool = False  # whether the server has found a quorum, so that proxies are asked for their sums
     sums: Mapping[int, PartialSum] = field(default_factory=dict)  # by proxy
 
 
-def add_sum(state: GroupState, proxy: int, part: PartialSum, *, step: int) -> tuple[GroupState, bool]:
-    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
-    then, and keeps its own state before it sends: whatever gets lost in between, it sends the same sum again.
+def add_count(state: GroupState, proxy: int, n_clients: int, *, model: int) -> GroupState:
+    """The group server after a proxy has told how many are in the sum that it could send (`choose_forwarded`)."""
+    if n_clients < 0 or 0 < n_clients < FEWEST:
+        raise ValueError(f"a count of {n_clients} came, must be 0 or {FEWEST} and more: one client alone waits.")
+    if model != state.model or state.is_due:
+        return state
+    return replace(state, counts={**state.counts, proxy: n_clients})
 
-    A sum that is there already is confirmed and counted once. One that comes after its step is not confirmed: its
-    clients wait. Nor is another one of the same proxy and step.
+
+def has_quorum(n_counted: int, n_asked: int) -> bool:
+    """Whether half of those asked can be counted; by the server, from the counts of all group servers."""
+    return n_counted >= max(FEWEST, -(-n_asked // 2))
+
+
+def ask_sums(state: GroupState) -> GroupState:
+    """The group server after the server has found a quorum. From then on the step is not repeated."""
+    return replace(state, is_due=True)
+
+
+def add_sum(state: GroupState, proxy: int, part: PartialSum, *, model: int) -> tuple[GroupState, bool]:
+    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
+    then: whatever gets lost in between, it sends the same sum again (`send_sum`).
+
+    A sum that is there already is confirmed and counted once. One that comes before the quorum is known, or that is of
+    another model, is neither kept nor confirmed: its clients wait. Nor is another one of the same proxy and model.
     """
     if part.n_clients < FEWEST:
         raise ValueError(
             f"a sum of {part.n_clients} client came, must be of {FEWEST} or more: it would show its update."
         )
-    if step != state.step:
+    if model != state.model or not state.is_due:
         return state, False
     if proxy in state.sums:
         return state, is_same(state.sums[proxy], part)

@@ -11,7 +11,9 @@ them nearly all of the work. Both together take the steps that the client alone 
 
 What `upper` keeps from the proxy: times, sessions, the rest of the log, features, and the table of personal vectors.
 What it does not: the vectors of a search's words, which whoever has the public vectors can look up, and by the pull
-which documents were clicked. It is for slow devices below a proxy that may see the searches that are trained on.
+which documents were clicked; how the lower layers changed, which the client sends openly in the end, outside any secure
+sum, because the proxy adds up its half; and in every step the squared length of their gradients. It is for slow
+devices below a proxy that may see the searches that are trained on.
 """
 
 from __future__ import annotations

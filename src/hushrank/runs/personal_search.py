@@ -261,7 +261,7 @@ def describe_single(setting: PersonalSetting) -> str:
     pairs = "" if protection.counts_alike else ", and how many pairs of documents it was learnt from"
     hidden = "No noise hides that, neither from the server nor, in the mean of a step, from everybody else."
     if setting.proxies is not None:
-        hidden = hide_from_proxies(setting.proxies, has_noise=protection.has_noise)
+        hidden = hide_from_proxies(setting, setting.proxies)
     elif protection.has_noise and not protection.n_makers:
         hidden = "The server reads that before it adds the noise; the noise hides it from everybody else."
     elif protection.has_noise:

@@ -12,12 +12,15 @@ from hushrank.privacy.disclosure import STAYS, Disclosure
 _HANDED = {
     WHOLE: "Stragglers hand their whole tasks to it: their logs, profiles and personal vectors.",
     UPPER: "Stragglers hand the upper layers to it. It sees the vectors of the words of each search that is trained "
-    "on, which it can look up, and which documents were clicked; not the rest of the log, nor features.",
+    "on, which it can look up, and which documents were clicked; not the rest of the log, nor features. It gets how "
+    "their lower layers changed as it is, outside any secure sum, and in every local step the squared length of their "
+    "gradients.",
     NOTHING: "",
 }
 _GROUP = (
-    "How many clients of each of its proxies wait, and the sum of each proxy's step: over at least "
-    f"{FEWEST} clients, without saying which."
+    "How many clients of each of its proxies wait, how many could be counted in each attempt, and after a quorum the "
+    f"sum of each proxy's step: over at least {FEWEST} clients, without saying which. It tells about the words that "
+    "these searched for."
 )
 _BEFORE_NOISE = "A client's proxy reads its update before there is any noise."
 
@@ -31,15 +34,16 @@ def name_reader(proxies: ProxySetting | None) -> str:
     return "a proxy reads from the sum of its clients' updates which words they searched for"
 
 
-def hide_from_proxies(proxies: ProxySetting, *, has_noise: bool) -> str:
+def hide_from_proxies(setting: PersonalSetting, proxies: ProxySetting) -> str:
     """From whom what a message tells is hidden."""
-    if has_noise:
+    if setting.exchange.protection.has_noise:
         return (
             "The proxy reads that, and the server reads the sum before it adds the noise, which hides it from others."
         )
     if proxies.format is None:
         return "The proxy reads that. Above it, only sums can be read, which no noise protects."
-    return "A secure sum hides it from the proxy, which reads the sum of its clients. No noise protects that sum."
+    but = " It does not hide a straggler's." if _hands_over(setting) else ""
+    return f"A secure sum hides it from the proxy, which reads the sum of its clients.{but} No noise protects that sum."
 
 
 def except_handed(setting: PersonalSetting) -> str:
@@ -48,11 +52,14 @@ def except_handed(setting: PersonalSetting) -> str:
     return " (a straggler's go to its proxy)" if is_handed else ""
 
 
+def _hands_over(setting: PersonalSetting) -> bool:
+    """Whether proxies train for stragglers."""
+    return setting.settings.stragglers > 0 and setting.settings.offload != NOTHING
+
+
 def _stays(setting: PersonalSetting) -> str:
     """Whether clients keep what they have."""
-    settings = setting.settings
-    handed = settings.stragglers > 0 and settings.offload != NOTHING
-    return f"{STAYS}, but for stragglers, who hand tasks to their proxies" if handed else STAYS
+    return f"{STAYS}, but for stragglers, who hand tasks to their proxies" if _hands_over(setting) else STAYS
 
 
 def describe_hierarchy(proxies: ProxySetting) -> Json:
@@ -81,7 +88,8 @@ def disclose_proxies(setting: PersonalSetting, proxies: ProxySetting, flat: Disc
     others = tuple(line for line in flat.lines if line[0] != "the server")
     promise = f"No guarantee. {_stays(setting)}; a proxy sees its clients' updates, the server sums of them."
     if proxies.format is not None:
-        promise = f"No guarantee in numbers. {_stays(setting)}; a proxy sees only the sum of its clients' updates."
+        but = ", and each straggler's" if _hands_over(setting) else ""
+        promise = f"No guarantee in numbers. {_stays(setting)}; a proxy sees only the sum of its clients' updates{but}."
     if has_noise:
         promise = f"{flat.promise} {_BEFORE_NOISE} {handed}".rstrip()
     return Disclosure(promise, (("a proxy", proxy), ("a group server", _GROUP), ("the server", server), *others))
