@@ -1,4 +1,4 @@
-"""How fast clients of personalised search are trained: PEPS, 300 users, K = 10 and 100, and 100,000 users with K = 1,000.
+"""How fast clients of personalised search are trained: PEPS, 300 users with K = 10 and 100, 100,000 with K = 1,000.
 
     python -m benchmarks.personal_speed --json docs/benchmarks/personal_speed.json
     python -m benchmarks.personal_speed --data aol-like --users 100000 --cohort 1000 --steps 0
@@ -49,7 +49,9 @@ SIZES = (  # data, users, K, timed steps
     ("aol-like", 100_000, 1000, 0),
 )
 _CLOSE = 0.02  # of the rate: numbers farther apart have parted
-_MOST_PARTED = 0.01  # part of the numbers. Why some: Adam's step is as long for a gradient of rounding errors as for any
+_MOST_PARTED = (
+    0.01  # part of the numbers. Why some: Adam's step is as long for a gradient of rounding errors as for any
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -72,7 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure_fresh(data: str, users: int, cohort: int, steps: int) -> Any:
     size = {"data": data, "users": users, "cohort": cohort, "steps": steps}
-    return run_fresh("benchmarks.personal_speed", *(w for name, value in size.items() for w in (f"--{name}", str(value))))
+    return run_fresh(
+        "benchmarks.personal_speed", *(w for name, value in size.items() for w in (f"--{name}", str(value)))
+    )
 
 
 def measure(data: str, users: int, cohort: int, steps: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import measured_forget
 import measured_leaks
 import measured_live
 import measured_noise
+import measured_personal
 import measured_private
 import measured_published
 import measured_queries
@@ -263,5 +264,6 @@ TABLES: Tables = {
     **measured_chapter5.TABLES,
     **measured_chapter6.TABLES,
     **measured_forget.TABLES,
+    **measured_personal.TABLES,
     **measured_queries.TABLES,
 }

@@ -25,8 +25,8 @@ RECIPE = (
     "folds=[1, 2]",
 )
 SEARCH = (
-    *("run", "fedps", "--data", "personal-like:n_users=6,n_documents=1200,seed=1"),
-    *("--set", "word_dim=4", "--set", "cohort=3", "--set", "rounds=120", "--set", "eval_every=20"),
+    *("run", "fedps", "--data", "personal-like:n_users=6,n_documents=1200,median_searches=20,seed=1"),
+    *("--set", "word_dim=4", "--set", "cohort=3", "--set", "rounds=60", "--set", "eval_every=20"),
 )
 BELOW_PROXIES = (
     *("--set", "topology=proxy", "--set", "users_per_proxy=3", "--set", "clients_per_proxy=3"),
