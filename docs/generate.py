@@ -39,6 +39,7 @@ MEASURED = (
     "findings.md",
     "howto/differ.md",
     "howto/forget.md",
+    "howto/personalised-search.md",
     "howto/query-privacy.md",
     "howto/which-rule.md",
     "live.md",

@@ -21,6 +21,7 @@ import measured_forget
 import measured_leaks
 import measured_live
 import measured_noise
+import measured_personal
 import measured_private
 import measured_published
 import measured_queries
@@ -265,5 +266,6 @@ TABLES: Tables = {
     **measured_chapter6.TABLES,
     **measured_forget.TABLES,
     **measured_fedps.TABLES,
+    **measured_personal.TABLES,
     **measured_queries.TABLES,
 }

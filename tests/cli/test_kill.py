@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,24 @@ RECIPE = (
     "--set",
     "folds=[1, 2]",
 )
+SEARCH = (
+    *("run", "fedps", "--data", "personal-like:n_users=6,n_documents=1200,median_searches=20,seed=1"),
+    *("--set", "word_dim=4", "--set", "cohort=3", "--set", "rounds=60", "--set", "eval_every=20"),
+)
+BELOW_PROXIES = (
+    *("--set", "topology=proxy", "--set", "users_per_proxy=3", "--set", "clients_per_proxy=3"),
+    *("--set", "stragglers=0.34", "--set", "dropout=0.2", "--set", "proxy_dropout=0.2"),
+)
 FILES = ("rankers.safetensors", "metrics.jsonl", "recipe.json")
 
 
-def start(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", HEARING, *RECIPE, *words, "-q"]
+def start(*words: str, cwd: Path, recipe: tuple[str, ...] = RECIPE) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", HEARING, *recipe, *words, "-q"]
     return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def finish(*words: str, cwd: Path) -> None:
-    process = start(*words, cwd=cwd)
+def finish(*words: str, cwd: Path, recipe: tuple[str, ...] = RECIPE) -> None:
+    process = start(*words, cwd=cwd, recipe=recipe)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
 
@@ -55,9 +64,35 @@ def test_a_run_killed_ten_times_at_random_moments_ends_bit_equal(tmp_path: Path)
         seen |= saved_times(checkpoints)
     assert kills >= 5 and len(seen) >= 3, "the run ended before it could be killed: make it longer"
     finish("--resume", "--out", "killed", cwd=tmp_path)
+    assert_equal_files(tmp_path / "killed", tmp_path / "whole")
+
+
+def assert_equal_files(killed: Path, whole: Path) -> None:
     for name in FILES:
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    assert not list((tmp_path / "killed").rglob(".unfinished-*"))
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not list(killed.rglob(".unfinished-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", [(), BELOW_PROXIES], ids=["flat", "proxy"])
+def test_personalised_search_killed_at_several_moments_ends_bit_equal(
+    topology: tuple[str, ...], tmp_path: Path
+) -> None:
+    recipe = (*SEARCH, *topology)
+    finish("--out", "whole", cwd=tmp_path, recipe=recipe)
+    moments, checkpoints, seen = random.Random(7), tmp_path / "killed" / "checkpoints", set[int]()
+    for n_saved in (0, 1, 1, 2):  # checkpoints before each kill; 0: while it starts, reads and compiles
+        process = start("--resume", "--out", "killed", "--checkpoint-every", "0", cwd=tmp_path, recipe=recipe)
+        for _ in range(n_saved):
+            wait_for_news(process, checkpoints, seen)
+            seen |= saved_times(checkpoints)
+        time.sleep(moments.uniform(0.0, 0.3 if n_saved else 5.0))
+        assert process.poll() is None, "the run ended before it could be killed: make it longer"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        seen |= saved_times(checkpoints)
+    finish("--resume", "--out", "killed", cwd=tmp_path, recipe=recipe)
+    assert_equal_files(tmp_path / "killed", tmp_path / "whole")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from hushrank.engine.train import Watch, train_task
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.personal.inputs import N_LONG, PersonalInputs, find_own_words, take_queries, trim_history
 from hushrank.personal.keys import PersonalSettings
-from hushrank.personal.log import N_QUERY_WORDS, Search, SearchLog, make_log
+from hushrank.personal.log import N_QUERY_WORDS, Search, SearchLog, make_log, slice_log
 from hushrank.personal.models.parameters import WordSharing
 from hushrank.personal.training import LocalTraining
 from hushrank.privacy.gaussian import SoundGaussian
@@ -45,6 +45,11 @@ def advance_all(task, state: NamedArrays | None = None, first: int = 1) -> Named
     for number in range(first, task.rounds + 1):
         state, _ = task.advance(state, number, 1)
     return state
+
+
+def list_visited(state: NamedArrays) -> list[int]:
+    """Clients with rows of their own in the store, ascending."""
+    return sorted(int(name.removeprefix(ROWS)) for name in state if name.startswith(ROWS))
 
 
 def assert_equal_states(one: NamedArrays, other: NamedArrays) -> None:
@@ -95,7 +100,27 @@ def test_the_mean_weighs_those_who_answered_by_their_pairs() -> None:
     assert weights.tolist() == [3.0 * 9] * 3  # nine searches of training, one of four clicked: three pairs each
     mean = sum(m.weight * m.delta.astype(np.float64) for m in messages) / weights.sum()
     assert np.allclose(after["params"] - state["params"], mean, atol=1e-7)
-    assert (after["personal/starts"][task.lateness.is_late] == -1).all()  # who misses the deadline is not visited
+    assert list_visited(after) == came.tolist()  # who misses the deadline is not visited
+
+
+@dataclass(frozen=True)
+class UnequalUsers(TinyUsers):
+    """Users with 1, 2, 4, 8 and 9 searches to train on."""
+
+    def log_of(self, user: int) -> SearchLog:
+        return slice_log(super().log_of(user), 0, 6 + (1, 2, 4, 8, 9)[user])  # six are before training begins
+
+
+def test_who_has_more_pairs_weighs_more_in_the_mean() -> None:
+    task = tiny_task(tiny_personal(UnequalUsers(), cohort=5, rounds=1))
+    state = task.start()
+    messages = list(task.visit_clients(state["params"], PersonalStore(state), task.schedule.step_at(1)))
+    weights = np.array([message.weight for message in messages])
+    assert weights.tolist() == [3, 6, 12, 24, 27]  # one of four clicked: three pairs of each search
+    deltas = np.stack([message.delta.astype(np.float64) for message in messages])
+    moved = task.advance(state, 1, 1)[0]["params"] - state["params"]
+    assert np.allclose(moved, weights @ deltas / 72, atol=1e-7)
+    assert np.abs(moved - deltas.mean(axis=0)).max() > 0.2 * np.abs(moved).max()  # not the plain mean
 
 
 def test_federated_twins_are_one_central_user() -> None:
@@ -108,9 +133,7 @@ def test_federated_twins_are_one_central_user() -> None:
     other, _ = central.advance(central.start(), 1, 1)
     moved = np.abs(one["params"] - flat.start()["params"]).max()
     assert moved > 0.005 and np.allclose(one["params"], other["params"], atol=1e-4 * moved)
-    assert np.allclose(
-        one[ROWS][: len(one[ROWS]) // 2], other["personal/own-words"][0][: len(one[ROWS]) // 2], atol=1e-4
-    )
+    assert np.allclose(one[f"{ROWS}0"], other["personal/own-words"][0][: len(one[f"{ROWS}0"])], atol=1e-4)
 
 
 @pytest.mark.parametrize("topology", ["flat", "central"])
@@ -184,10 +207,22 @@ def test_in_case_2_the_rows_that_changed_name_words_unless_there_is_noise(privac
 def test_only_visited_clients_have_rows_in_the_store() -> None:
     task = tiny_task(tiny_personal())
     state, _ = task.advance(task.start(), 1, 1)
-    visited = np.flatnonzero(state["personal/starts"] >= 0)
-    assert visited.tolist() == task.schedule.step_at(1).ids.tolist()
-    n_words = sum(len(task.setting.people.record_of(int(user)).own_words) for user in visited)
-    assert state[ROWS].shape == (n_words, DIM)
+    assert list_visited(state) == task.schedule.step_at(1).ids.tolist()
+    for client in list_visited(state):
+        assert state[f"{ROWS}{client}"].shape == (len(task.setting.people.record_of(client).own_words), DIM)
+
+
+def test_a_step_copies_nothing_of_clients_that_it_does_not_visit() -> None:
+    task = tiny_task(tiny_personal())
+    first, _ = task.advance(task.start(), 1, 2)
+    before = {name: rows.copy() for name, rows in first.items() if name.startswith(ROWS)}
+    after, _ = task.advance(first, 3, 1)  # the first step of the second round: two of the five come again
+    again = task.schedule.step_at(3).ids.tolist()
+    assert (len(before), len(again)) == (5, 2)
+    for name, rows in before.items():
+        assert np.array_equal(first[name], rows)  # what came in is as it was
+        assert (after[name] is not first[name]) == (int(name.removeprefix(ROWS)) in again)
+        assert after[name].base is None  # and no larger array is kept alive by it
 
 
 def test_sound_noise_is_on_the_sum_of_clipped_updates() -> None:
@@ -201,6 +236,22 @@ def test_sound_noise_is_on_the_sum_of_clipped_updates() -> None:
     with_noise, without = (each.advance(each.start(), 1, 1)[0]["params"] for each in (noisy, task))
     spread = np.std(with_noise - without)  # 0.05 * 2 / 5 clients = 0.02
     assert 0.016 < spread < 0.024
+
+
+def test_under_sound_noise_a_client_that_does_not_answer_counts_as_nothing() -> None:
+    """The sum is divided by the number of those asked, and its noise is that of a step in which everybody answers."""
+    quiet, noisy = (UpdateExchange(SoundGaussian(0.05, noise)) for noise in (0.0, 2.0))
+    task, loud = (
+        tiny_task(tiny_personal(exchange=exchange, cohort=5, rounds=1, dropout=0.4)) for exchange in (quiet, noisy)
+    )
+    state, step = task.start(), task.schedule.step_at(1)
+    answers, _ = task.lateness.find_answers(step.ids, step=1)
+    assert answers.sum() in (3, 4)
+    came = step._replace(ids=step.ids[answers], spans=step.spans[: answers.sum()])
+    total = sum(m.delta.astype(np.float64) for m in task.visit_clients(state["params"], PersonalStore(state), came))
+    without, with_noise = (each.advance(state, 1, 1)[0]["params"] - state["params"] for each in (task, loud))
+    assert np.allclose(without, total / 5, atol=1e-7) and np.abs(total).max() > 1e-3
+    assert 0.016 < np.std(with_noise - without) < 0.024  # 0.05 * 2 / 5
 
 
 def test_rules_are_those_of_every_recipe() -> None:

@@ -83,11 +83,10 @@ class ModelArrays:
             return {}
         stacked = np.zeros((size, self.n_own, self.model.dim), np.float32)
         for place, client in enumerate(clients):
-            n_rows = len(self.setting.people.record_of(client).own_words)
-            known = store.read(client, n_rows)
+            known = store.read(client)
             stacked[place] = self.first_personal(client)[OWN_WORDS]
             if known is not None:
-                stacked[place, :n_rows] = known
+                stacked[place, : len(known)] = known
         return {OWN_WORDS: stacked}
 
     def keep_personal(self, store: PersonalStore | None, client: int, personal: dict[str, Array]) -> None:

@@ -22,7 +22,7 @@ from hushrank.engine.personal_people import count_cut, stack_block, training_wid
 from hushrank.engine.personal_proxies import ProxyLateness
 from hushrank.engine.personal_schedule import Lateness, Schedule, SearchStep, end_of_training, measured_spans
 from hushrank.engine.personal_setting import PARAMS, STEPS, PersonalSetting
-from hushrank.engine.personal_store import ROWS, PersonalStore
+from hushrank.engine.personal_store import PersonalStore
 from hushrank.engine.record import stack_named
 from hushrank.federation.gathering import prefix_evidence
 from hushrank.federation.seen import SEARCHES
@@ -75,9 +75,8 @@ class FlatSearch:
 
     def start(self) -> NamedArrays:
         params = self.arrays.flatten_first()
-        own = PersonalStore.start(self.setting.n_clients, self.arrays.model.dim) if self.arrays.has_personal else {}
         optimiser = with_owner(OPTIMISER, self.setting.server_step.init(params))
-        return {PARAMS: params, STEPS: np.asarray(0), **optimiser, **own}
+        return {PARAMS: params, STEPS: np.asarray(0), **optimiser}
 
     def advance(self, state: NamedArrays, first: int, n: int) -> tuple[NamedArrays, NamedArrays]:
         shown = []
@@ -99,7 +98,7 @@ class FlatSearch:
         seen = prefix_evidence({"attempts": attempts, "answers": int(answers.sum())}) if self.may_be_late else {}
         if not answers.any():
             return state, {**seen, SEARCHES: 0}
-        store = PersonalStore(state) if ROWS in state else None
+        store = PersonalStore(state) if self.arrays.has_personal else None
         ids, spans = step.ids[answers], [span for span, came in zip(step.spans, answers, strict=True) if came]
         asked = step._replace(ids=ids, spans=spans)
         messages = StreamedMessages(len(ids), lambda: self.visit_clients(state[PARAMS], store, asked))
@@ -187,7 +186,7 @@ class FlatSearch:
         periods = self.setting.people.population.periods
         spans = measured_spans(periods, updating=settings.updating, training=training)
         trained = end_of_training(periods, updating=settings.updating, training=training)
-        store = PersonalStore(state) if ROWS in state else None
+        store = PersonalStore(state) if self.arrays.has_personal else None
         with computing_on(self.platform):
             shared = jax.device_put(arrays.shared(state[PARAMS]))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
+
+import numpy as np
 
 from hushrank.files import Json
 from hushrank.personal.keys import settings_of
+from hushrank.personal.population import GeneratedPopulation, is_population, population_named
 from hushrank.recipes.population import clients_of, count_users
 from hushrank.recipes.recipe import Recipe
 from hushrank.reproduce.literature import PublishedResult, published_results
@@ -19,7 +23,10 @@ _NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
 _ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
 _RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 _SEARCH_START = 10.0  # of a run of personalised search: it compiles
-_VISIT_SECONDS, _LOOK_SECONDS = 0.02, 0.02  # of one user: to train on the user's searches once, and to measure
+# Of a search, and of each document in its list, to train PEPS on it once; Why: benchmarks (personal_speed.json)
+_SEARCH_SECONDS, _DOCUMENT_SECONDS = 2e-4, 4e-5
+_LOOK_PART = 0.3  # of that, where nothing is trained and the document is scored only
+_USUAL = population_named("aol-like")  # whom users of a log count as that nobody has read yet
 
 
 def list_results(*, cores: int | None = None) -> list[Json]:
@@ -62,12 +69,26 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
 
 
 def estimate_search(recipe: Recipe) -> float:
-    """CPU-seconds of a run of personalised search: what it costs to visit a user and to measure for one."""
+    """CPU-seconds of a run of personalised search: what it costs to visit a user and to measure for one.
+
+    As if every model were PEPS, the dearest.
+    """
     settings, n_users = settings_of(recipe), count_users(recipe).n_clients
+    visit, look = estimate_user(population_named(recipe.data) if is_population(recipe.data) else _USUAL)
     rounds = 1 if settings.updating == "online" else recipe.rounds
     n_looks = settings.n_trainings if settings.is_staged else rounds // (recipe.eval_every or 1)
     n_visits = settings.n_trainings * rounds * settings.epochs if settings.is_trained else 0
-    return recipe.repeats * n_users * (n_visits * _VISIT_SECONDS + (n_looks + 1) * _LOOK_SECONDS) + _SEARCH_START
+    return recipe.repeats * n_users * (n_visits * visit + (n_looks + 1) * look) + _SEARCH_START
+
+
+def estimate_user(population: GeneratedPopulation) -> tuple[float, float]:
+    """CPU-seconds to train once on the searches of a user, and to measure on those of validation and test."""
+    shape, sizes = population.shape, population.list_sizes
+    n_searches = shape.median_searches * math.exp(shape.spread_searches**2 / 2)  # the mean of a log-normal number
+    parts = np.array([shape.train_part, shape.validation_part, shape.test_part])
+    n_each = n_searches * (1 - shape.background_weeks / shape.weeks) * parts / parts.sum()
+    seconds = n_each * (_SEARCH_SECONDS + _DOCUMENT_SECONDS * np.array([sizes.other, sizes.other, sizes.test]))
+    return float(seconds[0]), _LOOK_PART * float(seconds[1:].sum())
 
 
 def count_work(trial: Trial) -> tuple[int, float]:
