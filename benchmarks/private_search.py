@@ -26,7 +26,7 @@ from hushrank.runs.run import RunOptions, run_recipe
 DATA = "commercial-like:n_users=300,seed=11"
 EPSILONS = (8.0, 2.0, 0.5)
 CLIP = 0.3
-# Chosen on seed 2000. Why everybody in each step: noise is shared by K. Why word vectors of 8 numbers: the noise of a
+# For training with noise, by nine trainings on seed 2000. Why everybody in each step: noise is shared by K. Why word vectors of 8 numbers: the noise of a
 # step is as long as the square root of the number of parameters, and with 32 numbers there are 15 times as many
 TRAINING: Json = {
     "model": "hrnn",

@@ -37,7 +37,7 @@ def speed(data: Path) -> str:
     """On the processor, and on a GPU where one was measured."""
     names = ("personal_speed", "personal_speed_gpu")
     found = [row for name in names if (data / f"{name}.json").exists() for row in read(data, name)["personal_speed"]]
-    header = ["users", "list", "K", "device", "users per second", "users per CPU-second", "first step", "memory"]
+    header = ["users", "list", "K", "device", "users per second", "per CPU-second", "first step, CPU", "memory"]
     return make_markdown(header, [describe_speed(row) for row in found], n_words=0)
 
 
@@ -49,7 +49,7 @@ def describe_speed(row: Row) -> list[str]:
         f"{row['cohort']:,}",
         row["device"],
         *("" if rate is None else format_count(rate) for rate in rates),
-        f"{row['first_step_s']:.0f} s",
+        f"{row['first_step_cpu_s']:.0f} s",
         f"{row['peak_memory_mb']:,} MB",
     ]
 

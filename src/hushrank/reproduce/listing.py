@@ -24,8 +24,8 @@ _ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
 _RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 _SEARCH_START = 10.0  # of a run of personalised search: it compiles
 # Of a search, and of each document in its list, to train PEPS on it once; Why: benchmarks (personal_speed.json)
-_SEARCH_SECONDS, _DOCUMENT_SECONDS = 2e-4, 4e-5
-_LOOK_PART = 0.3  # of that, where nothing is trained and the document is scored only
+_SEARCH_SECONDS, _DOCUMENT_SECONDS = 1.5e-4, 5.5e-5
+_LOOK_PART = 0.5  # of that, where a search is scored and not trained on
 _USUAL = population_named("aol-like")  # whom users of a log count as that nobody has read yet
 
 
