@@ -142,7 +142,6 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     ("words", "fragments"),
     [
         (("reproduce", "fpdgd.figur4", "--quick"), ("no published result is called", "fpdgd.figure4")),
-        (("reproduce", "fedps.table2"), ("cannot be rerun yet", "needs proxies")),
         (("reproduce", "fpdgd.figure4", "--data", "nowhere"), ("nowhere is not a directory",)),
         (("reproduce", "fpdgd.figure4", "--data", "."), ("has no mslr-web10k", "Visit https://")),
         (("reproduce", "fpdgd.figure4", "--set", "no_such_key=1"), ("no recipe key is called 'no_such_key'",)),
