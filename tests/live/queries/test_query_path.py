@@ -58,7 +58,7 @@ def test_with_covers_the_log_has_two_queries_that_nothing_but_words_tells_apart(
     assert {**first.headers, "content-length": ""} == {**second.headers, "content-length": ""}
     assert len(first.query.split()) == len(second.query.split()) == 2
     assert found == tuple(engine.find(SearchRequest(a_query(), 30)))
-    assert (person.n_covers_sent, person.n_covers_failed) == (1, 0)
+    assert (person.n_sent, person.n_failed) == (2, 0)
 
 
 def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url: str) -> None:
@@ -70,7 +70,7 @@ def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url
 
 
 def test_a_process_that_ends_after_its_search_has_still_sent_every_cover(engine: TitleEngine, url: str) -> None:
-    """Half of the covers are due after the person's list is there; nobody calls close."""
+    """Nobody calls close."""
     script = (
         "from query_people import a_query, cover_maker; from dataclasses import replace\n"
         "from hushrank.live.queries.client import QueryClient\n"
