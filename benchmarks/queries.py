@@ -81,7 +81,7 @@ def time_covers(made: CoverMaker, queries: Array) -> dict[str, float]:
     for query in some:
         numbers = query[query > 0]
         text = " ".join(made.words[number] for number in numbers)
-        sent, own = cover_query(text, numbers, made.topics, made.words, key=made.key, settings=made.settings)
+        sent, own = cover_query(text, numbers, made.made, made.words)
         assert sent.texts[own] == text and len(sent.texts) == 2
     one_by_one = time.perf_counter() - began
     began = time.perf_counter()

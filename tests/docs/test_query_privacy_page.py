@@ -13,7 +13,8 @@ from hushrank.live.queries.messages import MOST_ANSWER, SEARCH
 from hushrank.personal.features import N_FEATURES
 from hushrank.personal.queries.light import STARTING_WEIGHTS
 from hushrank.personal.queries.observed import N_SHARING
-from hushrank.privacy.covers import LONGEST_PAUSE_S, MOST_DIFFERENCE, N_COVERS, N_TRIES
+from hushrank.privacy.cover_words import MOST_DIFFERENCE, N_TRIES
+from hushrank.privacy.covers import LONGEST_PAUSE_S, N_COVERS
 
 PAGE = (ROOT / "docs" / "howto" / "query-privacy.md").read_text(encoding="utf-8")
 FOUND: dict[str, Any] = json.loads((ROOT / "docs" / "benchmarks" / "queries.json").read_text(encoding="utf-8"))

@@ -33,6 +33,7 @@ from hushrank.personal.log import N_QUERY_WORDS
 from hushrank.personal.queries.local_log import FoundDocument, encode_words
 from hushrank.personal.titles import split_words
 from hushrank.privacy.cover_topics import CoverTopics
+from hushrank.privacy.cover_words import CoverWords, make_cover_words
 from hushrank.privacy.covers import CoverSettings, cover_query, send_alone
 from hushrank.types import Array, PrivateQueries
 
@@ -47,8 +48,10 @@ class CoverMaker:
 
     topics: CoverTopics
     words: tuple[str, ...]  # of all numbers
-    key: Array = field(repr=False)  # a secret of the device (`KeyedEntropy`); a seeded one for simulations
+    key: Array = field(repr=False)  # a secret of the account (`KeyedEntropy`); a seeded one for simulations
     settings: CoverSettings = CoverSettings()  # noqa: RUF009 - frozen
+    version: str | None = None  # of the topics that this device has used so far; None: any
+    made: CoverWords = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.topics.words.shape[1] != len(self.words):
@@ -56,6 +59,14 @@ class CoverMaker:
                 f"topics are of {self.topics.words.shape[1]} words, but {len(self.words)} are named. Take both from "
                 "the same collection."
             )
+        if self.version not in (None, self.topics.version):
+            raise ValueError(
+                "these topics are not those that this device has used so far. With other topics every query has other "
+                "covers, which tells an engine that remembers which queries are the person's. Keep the topics of the "
+                "device, or leave version out to change them on purpose."
+            )
+        made = make_cover_words(self.topics, key=self.key, n_covers=self.settings.n_covers)
+        object.__setattr__(self, "made", made)
 
 
 class QueryClient:
@@ -104,7 +115,7 @@ class QueryClient:
             return send_alone(query)
         numbers = np.array(encode_words(query, self._numbers, most=N_QUERY_WORDS), dtype=np.int32)
         made = self._covers
-        return cover_query(query, numbers, made.topics, made.words, key=made.key, settings=made.settings)
+        return cover_query(query, numbers, made.made, made.words, longest_pause_s=made.settings.longest_pause_s)
 
     def _send(self, bodies: list[bytes], pauses_s: tuple[float, ...], answers: list[_Answer], *, n: int) -> None:
         """Each at its time, in a thread of its own. Why not as daemons: a process that ends would send half of it."""
