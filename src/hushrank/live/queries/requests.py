@@ -25,8 +25,8 @@ from hushrank.live.wire.addresses import is_loopback
 
 _BODY_S = 10.0  # for a whole body
 _START_S = 10.0
-_AT_ONCE = 1000  # connections; whoever comes then takes the place of the oldest
-_AT_ONE_ADDRESS = 100  # of them beyond this machine, and new ones per second
+_AT_ONCE = 200  # connections; whoever comes then takes the place of the oldest
+_AT_ONE_ADDRESS = 50  # of them beyond this machine, and new ones per second
 
 Answer = Callable[[Request, SearchRequest], Awaitable[Response]]
 
