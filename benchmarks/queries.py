@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from hushrank.files import write_json
+from hushrank.leaks.cover_model import guess_trained
 from hushrank.leaks.covers import guess_queries
 from hushrank.live.queries.client import CoverMaker, QueryClient
 from hushrank.live.queries.engine import TitleEngine
@@ -69,7 +70,7 @@ def measure(population: GeneratedPopulation, source: FeatureSource, table: Path 
         "covers": time_covers(made, np.concatenate(logs)),
         "rerank_ms": [time_ranking(population, source, n) for n in HISTORY],
         "relay_ms": time_relay(source, np.concatenate(logs)),
-        "guessed": [guess(topics, logs, n_covers) for n_covers in (1, 3)],
+        "guessed": [guess(topics, collection.titles, logs, n_covers) for n_covers in (1, 3)],
         "table2": read_table(table),
     }
 
@@ -81,7 +82,7 @@ def time_covers(made: CoverMaker, queries: Array) -> dict[str, float]:
     for query in some:
         numbers = query[query > 0]
         text = " ".join(made.words[number] for number in numbers)
-        sent, own = cover_query(text, numbers, made.topics, made.words, key=made.key, settings=made.settings)
+        sent, own = cover_query(text, numbers, made.made, made.words)
         assert sent.texts[own] == text and len(sent.texts) == 2
     one_by_one = time.perf_counter() - began
     began = time.perf_counter()
@@ -142,13 +143,18 @@ def take_turns(calls: Sequence[Callable[[], object]], *, n_turns: int) -> list[l
     return seconds
 
 
-def guess(topics: CoverTopics, logs: Sequence[Array], n_covers: int) -> dict[str, float]:
-    """How often an engine that remembers finds the query."""
-    rates = []
-    for user, queries in enumerate(logs):
-        covers = draw_covers(topics, queries, key=stream(seed_key(5), user), n_covers=n_covers)
-        rates.append(float(guess_queries(topics, queries, covers).mean()))
-    return {"n_covers": n_covers, "by_chance": round(1 / (n_covers + 1), 3), "right": round(float(np.mean(rates)), 3)}
+def guess(topics: CoverTopics, titles: Array, logs: Sequence[Array], n_covers: int) -> dict[str, float]:
+    """How often an engine finds the query: one that remembers, and models that have learnt from half of the users."""
+    keys = [stream(seed_key(5), user) for user in range(len(logs))]
+    covers = [draw_covers(topics, own, key=key, n_covers=n_covers) for own, key in zip(logs, keys, strict=True)]
+    fits = [guess_queries(topics, own, those).mean() for own, those in zip(logs, covers, strict=True)]
+    trained, forgetful = (
+        guess_trained(topics, titles, logs, covers, n_known=len(logs) // 2, remembers=remembers).mean()
+        for remembers in (True, False)
+    )
+    rates = {"right": np.mean(fits), "trained": trained, "trained_without_memory": forgetful}
+    found = {name: round(float(rate), 3) for name, rate in rates.items()}
+    return {"n_covers": n_covers, "by_chance": round(1 / (n_covers + 1), 3), **found}
 
 
 def read_table(path: Path | None) -> dict[str, Any]:

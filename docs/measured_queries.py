@@ -36,11 +36,10 @@ def divergence(data: Path) -> str:
 
 
 def guessed(data: Path) -> str:
-    rows = [
-        [str(row["n_covers"]), f"{row['by_chance']:.0%}", f"{row['right']:.0%}"]
-        for row in read(data, "queries")["guessed"]
-    ]
-    return make_markdown(["covers", "right by chance", "right"], rows, n_words=0)
+    shown = {"by_chance": "by chance", "right": "fit", "trained": "trained"}
+    shown["trained_without_memory"] = "trained, no memory"
+    rows = [[str(row["n_covers"]), *(f"{row[name]:.0%}" for name in shown)] for row in read(data, "queries")["guessed"]]
+    return make_markdown(["covers", *shown.values()], rows, n_words=0)
 
 
 def speed(data: Path) -> str:

@@ -10,10 +10,12 @@ from shown_blocks import ROOT
 
 from hushrank.live.queries.fetch import TIMEOUT_S
 from hushrank.live.queries.messages import MOST_ANSWER, SEARCH
+from hushrank.live.queries.relay import MOST_AT_ONCE, MOST_PER_ADDRESS
 from hushrank.personal.features import N_FEATURES
 from hushrank.personal.queries.light import STARTING_WEIGHTS
 from hushrank.personal.queries.observed import N_SHARING
-from hushrank.privacy.covers import LONGEST_PAUSE_S, MOST_DIFFERENCE, N_COVERS, N_TRIES
+from hushrank.privacy.cover_words import MOST_DIFFERENCE, N_TRIES
+from hushrank.privacy.covers import LONGEST_PAUSE_S, N_COVERS
 
 PAGE = (ROOT / "docs" / "howto" / "query-privacy.md").read_text(encoding="utf-8")
 FOUND: dict[str, Any] = json.loads((ROOT / "docs" / "benchmarks" / "queries.json").read_text(encoding="utf-8"))
@@ -44,5 +46,13 @@ def test_what_the_page_says_of_table_2(data: str) -> None:
     assert finding["holds"] and finding["p"] < 0.001
 
 
-def test_an_engine_that_remembers_finds_most_queries_behind_one_cover() -> None:
-    assert FOUND["guessed"][0]["n_covers"] == 1 and FOUND["guessed"][0]["right"] > 0.65
+def test_engines_find_most_queries_behind_one_cover_and_a_trained_one_more_of_them() -> None:
+    one = FOUND["guessed"][0]
+    assert one["n_covers"] == 1 and one["trained"] > one["right"] > 0.65 and one["trained_without_memory"] > 0.65
+    assert "lower bounds" in PAGE and f"instead of {one['trained']:.0%}" in PAGE
+
+
+def test_the_page_claims_no_more_than_the_code_does() -> None:
+    assert "costs you nothing" not in PAGE and "log is never sent" not in PAGE
+    assert f"at most {MOST_AT_ONCE} searches at once, and for {MOST_PER_ADDRESS} of one address" in PAGE
+    assert 'covers=None, account="' not in PAGE  # a relay gets no cookie of the engine

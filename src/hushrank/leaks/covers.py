@@ -1,4 +1,4 @@
-"""How often an engine that remembers finds the person's query among its covers.
+"""How often an engine that remembers, and has learnt nothing, finds the person's query among its covers.
 
 An engine that keeps what one id asked knows the topics that this id comes back to. It takes each set of a query and its
 covers, weighs every text by how well its topics fit those of all *other* sets of the same id, and guesses the text that
@@ -20,9 +20,14 @@ def guess_queries(topics: CoverTopics, queries: Array, covers: Array) -> Array:
     """
     texts = np.concatenate([queries[:, None], covers], axis=1)  # [n, k + 1, L]
     mixes = infer_mix(topics, texts.reshape(-1, texts.shape[2])).reshape(*texts.shape[:2], -1)
-    _, firsts, back = np.unique(np.sort(queries, axis=1), axis=0, return_index=True, return_inverse=True)
-    sums = mixes.sum(axis=1)  # [n, T]
-    others = sums[firsts].sum(axis=0) - sums[firsts[back.ravel()]]
+    others = sum_other_sets(mixes, queries)
     fit = np.einsum("nkt,nt->nk", mixes, others)
     is_best = fit >= fit.max(axis=1, keepdims=True) - 1e-12
     return np.asarray(is_best[:, 0] / is_best.sum(axis=1))
+
+
+def sum_other_sets(mixes: Array, queries: Array) -> Array:
+    """[n, T] the topics of all other sets, for sets with mixes [n, k + 1, T]; each query [n, L] counts once."""
+    _, firsts, back = np.unique(np.sort(queries, axis=1), axis=0, return_index=True, return_inverse=True)
+    sums = mixes.sum(axis=1)
+    return np.asarray(sums[firsts].sum(axis=0) - sums[firsts[back.ravel()]])

@@ -12,6 +12,7 @@ Shapes: T topics, V words (0 is padding, 1 an unknown word), n texts of L words.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from hushrank.streams import draw_bits
 from hushrank.types import Array, NamedArrays
 
 N_TOPICS = 40
-_FIRST_WORD = 2
+FIRST_WORD = 2  # the first two numbers are padding and an unknown word
 _FIT_PASSES = 20  # over the titles
 _PASSES = 10  # over a query's words
 _ROUNDING = 1e-3  # by which shares that came as float32 may miss 1
@@ -42,6 +43,13 @@ class CoverTopics:
     def n_topics(self) -> int:
         return len(self.shares)
 
+    @property
+    def version(self) -> str:
+        """The same wherever these topics have travelled; another one as soon as any number differs."""
+        arrays = self.as_arrays()
+        whole = b"".join(repr(arrays[name].shape).encode() + arrays[name].tobytes() for name in sorted(arrays))
+        return hashlib.sha256(whole).hexdigest()
+
     def as_arrays(self) -> NamedArrays:
         """What travels to a device."""
         prior = np.array([self.prior], dtype=np.float32)
@@ -54,8 +62,6 @@ def read_topics(arrays: NamedArrays) -> CoverTopics:
     if missing:
         raise ValueError(f"topics of cover queries lack {', '.join(sorted(missing))}. Take what as_arrays gives.")
     words, shares = (np.asarray(arrays[name], dtype=np.float64) for name in ("words", "shares"))
-    if words.ndim == 2 and words.shape[1] > _FIRST_WORD and np.isfinite(words).all():
-        words = words / np.maximum(words.sum(axis=1, keepdims=True), 1e-12)
     return CoverTopics(words, shares, float(np.asarray(arrays["prior"]).ravel()[0]))
 
 
@@ -65,22 +71,22 @@ def fit_topics(titles: Array, n_words: int, *, key: Array, n_topics: int = N_TOP
     from scipy import sparse
     from sklearn.decomposition import LatentDirichletAllocation
 
-    rows, places = np.nonzero(titles >= _FIRST_WORD)
-    shape = (len(titles), n_words - _FIRST_WORD)
+    rows, places = np.nonzero(titles >= FIRST_WORD)
+    shape = (len(titles), n_words - FIRST_WORD)
     if not len(rows):
         raise ValueError("topics of cover queries are found in titles, and these have no known word.")
-    counts = sparse.csr_matrix((np.ones(len(rows)), (rows, titles[rows, places] - _FIRST_WORD)), shape=shape)
+    counts = sparse.csr_matrix((np.ones(len(rows)), (rows, titles[rows, places] - FIRST_WORD)), shape=shape)
     seed = int(draw_bits(key, 1)[0])
     model = LatentDirichletAllocation(n_topics, learning_method="batch", max_iter=_FIT_PASSES, random_state=seed)
     found = model.fit(counts).components_  # [T, V - 2] how often a topic gave a word, and a prior
     words = np.zeros((n_topics, n_words))
-    words[:, _FIRST_WORD:] = found / found.sum(axis=1, keepdims=True)
+    words[:, FIRST_WORD:] = found / found.sum(axis=1, keepdims=True)
     return CoverTopics(words, found.sum(axis=1) / found.sum(), float(model.doc_topic_prior_))
 
 
 def infer_mix(topics: CoverTopics, texts: Array) -> Array:
     """[n, T] the share of each topic in texts [n, L]; those of the prior where no word is known."""
-    is_known = (texts >= _FIRST_WORD) & (texts < topics.words.shape[1])
+    is_known = (texts >= FIRST_WORD) & (texts < topics.words.shape[1])
     given = topics.words.T[np.where(is_known, texts, 0)]  # [n, L, T]
     parts = _scale(given)
     for _ in range(_PASSES):
@@ -104,7 +110,7 @@ def _check_topics(topics: CoverTopics) -> None:
     words, shares = topics.words, topics.shares
     claims = {
         f"words have shape {words.shape}, must be [n_topics, n_words] with at least 3 words": (
-            words.ndim == 2 and words.shape[1] > _FIRST_WORD
+            words.ndim == 2 and words.shape[1] > FIRST_WORD
         ),
         f"shares have shape {shares.shape}, must have one number for each of at least 2 topics": (
             shares.shape == words.shape[:1] and len(shares) > 1
@@ -114,7 +120,7 @@ def _check_topics(topics: CoverTopics) -> None:
             bool(np.isfinite(part).all() and (part >= 0).all() and np.allclose(part.sum(axis=-1), 1, atol=_ROUNDING))
             for part in (words, shares)
         ),
-        "padding and unknown words have probability 0": words.ndim == 2 and not words[:, :_FIRST_WORD].any(),
+        "padding and unknown words have probability 0": words.ndim == 2 and not words[:, :FIRST_WORD].any(),
     }
     for claim, holds in claims.items():
         if not holds:

@@ -1,4 +1,4 @@
-"""Engines that answer badly: covers that fail cost the person nothing, and errors hold no word of the query."""
+"""Engines that answer badly: a search fails alike whichever text failed, and errors hold no word of the query."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from query_people import a_query, make_person, shared_source
+from query_people import a_query, cover_maker, make_person, shared_source
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hushrank.live.device.connector import make_connector
+from hushrank.live.queries.client import QueryClient
 from hushrank.live.queries.engine import TitleEngine
 from hushrank.live.queries.fetch import EngineError, fetch_answer
 from hushrank.live.queries.messages import (
@@ -69,30 +71,63 @@ def scripted(kind: str, *, for_covers: bool, own: str = OWN) -> Iterator[tuple[s
         yield url, asked
 
 
-@pytest.mark.parametrize("kind", ["error", "slow", "cut", "too long"])
-def test_covers_that_fail_are_counted_and_cost_the_person_nothing(kind: str) -> None:
-    with scripted(kind, for_covers=True, own=a_query()) as (url, asked):
+def search_badly(kind: str, *, for_covers: bool) -> tuple[str, list[str], int]:
+    """What the person hears, what the engine was asked, and how many texts failed."""
+    with scripted(kind, for_covers=for_covers, own=a_query()) as (url, asked):
         person = make_person(url, timeout_s=1.0)
-        assert person.search(a_query()) == (FoundDocument("d1", "a title"),)
-        person.close()
-    assert (person.n_covers_sent, person.n_covers_failed) == (1, 1) and len(asked) == 2  # nothing is sent again
+        with pytest.raises(EngineError) as caught:
+            person.search(a_query())
+    return str(caught.value).replace(url, "URL"), asked, person.n_failed
 
 
-def test_the_person_does_not_wait_for_a_cover_that_is_never_answered() -> None:
-    """The engine answers the cover once the test has the person's list, and not before."""
-    has_list = threading.Event()
+@pytest.mark.parametrize("kind", BAD)
+def test_a_search_fails_alike_whether_the_engine_fails_the_query_or_the_cover(kind: str) -> None:
+    """An engine that fails one text, and sees who comes again, learns nothing: both are sent again, or none."""
+    of_cover, of_own = (search_badly(kind, for_covers=for_covers) for for_covers in (True, False))
+    assert of_cover[0] == of_own[0] and set(of_cover[1]) == set(of_own[1])
+    assert len(of_cover[1]) == len(of_own[1]) == 2 and of_cover[2] == of_own[2] == 1  # nothing is sent again
+
+
+@pytest.mark.parametrize("for_covers", [True, False])
+def test_a_list_is_held_until_every_text_is_answered(for_covers: bool) -> None:
+    """The engine answers one of the texts only once it is let, and has answered the other long before."""
+    answers, other_answered = threading.Event(), threading.Event()
 
     async def answer(request: Request) -> Response:
-        if (await request.json())["query"] != a_query():
-            await asyncio.to_thread(has_list.wait, 30)
+        if ((await request.json())["query"] != a_query()) == for_covers:
+            await asyncio.to_thread(answers.wait, 30)
+        else:
+            other_answered.set()
         return Response(GOOD)
 
-    with serve(Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])) as url:
+    with serve(Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])) as url, ThreadPoolExecutor(1) as pool:
         person = make_person(url)
-        assert person.search(a_query())
-        has_list.set()
-        person.close()
-    assert (person.n_covers_sent, person.n_covers_failed) == (1, 0)  # and it is read to its end all the same
+        found = pool.submit(person.search, a_query())
+        assert other_answered.wait(30)
+        while person.n_sent < 1:
+            threading.Event().wait(0.01)
+        assert not found.done()
+        answers.set()
+        assert found.result(30) == (FoundDocument("d1", "a title"),)
+
+
+def test_at_most_64_texts_of_a_device_are_under_way_and_each_set_as_a_whole() -> None:
+    """Sets of 21 texts: three have places, the fourth sends nothing at all."""
+    go_on, asked = threading.Event(), list[str]()
+
+    async def answer(request: Request) -> Response:
+        asked.append((await request.json())["query"])
+        await asyncio.to_thread(go_on.wait, 30)
+        return Response(GOOD)
+
+    with serve(Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])) as url, ThreadPoolExecutor(4) as pool:
+        person = QueryClient(url, covers=cover_maker(n_covers=20))
+        found = [pool.submit(person.search, a_query(n)) for n in range(4)]
+        while len(asked) < 63:
+            threading.Event().wait(0.01)
+        assert sum(thread.name == "query" for thread in threading.enumerate()) == 63
+        go_on.set()
+        assert all(len(each.result(30)) == 1 for each in found) and len(asked) == person.n_sent == 84
 
 
 @pytest.mark.parametrize(
@@ -149,6 +184,44 @@ def test_a_relay_hands_on_no_answer_that_a_device_would_refuse() -> None:
         pytest.raises(EngineError, match="status 502"),
     ):
         make_person(relay_url, covered=False).search(OWN)
+
+
+@pytest.mark.parametrize(("text", "n"), [("a" * 1001, 30), ("a", 0), ("a", 101), ("a", -1)])
+def test_what_an_engine_must_refuse_is_refused_before_anything_is_sent(text: str, n: int) -> None:
+    engine = TitleEngine(shared_source().collection)
+    with serve(engine.app()) as url:
+        person = make_person(url)
+        with pytest.raises(ValueError, match=r"must be a text of 1 to 1000 letters|n must be a whole number"):
+            person.search(text, n=n)
+    assert not engine.seen and person.n_sent == 0
+
+
+def test_letters_beyond_the_basic_plane_are_as_good_as_others() -> None:
+    """990 of them are 4 bytes each; escaped they were 12 each, which is more than an engine reads."""
+    engine, text = TitleEngine(shared_source().collection), "\U00020000" * 990
+    with serve(engine.app()) as url:
+        make_person(url).search(text)
+    assert text in [seen.query for seen in engine.seen]
+
+
+def test_a_list_that_a_device_takes_straight_comes_through_a_relay() -> None:
+    """100 titles of 1,000 letters of 3 bytes each are 300 KB; escaped they were 600 KB, more than a device reads."""
+    titles = {"documents": [{"name": f"d{n}", "title": "\u6f22" * 1000} for n in range(100)]}
+
+    async def answer(request: Request) -> Response:
+        await request.body()
+        return Response(json.dumps(titles, ensure_ascii=False).encode())
+
+    app = Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])
+    with serve(app) as url, serve(QueryRelay(url).app()) as relay_url:
+        straight, relayed = (make_person(each, covered=False).search("x", n=100) for each in (url, relay_url))
+    assert len(straight) == 100 and straight == relayed
+
+
+def test_half_of_a_surrogate_pair_becomes_a_question_mark_in_a_title_and_is_refused_in_a_name() -> None:
+    assert parse_answer(encode_answer([FoundDocument("d1", "a\ud800b")]), n=1) == (FoundDocument("d1", "a?b"),)
+    with pytest.raises(ValueError, match="half of a surrogate pair"):
+        parse_answer(b'{"documents": [{"name": "d\\ud800", "title": ""}]}', n=1)
 
 
 def test_a_request_and_an_answer_come_back_as_they_were() -> None:

@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from query_people import a_query, make_person, shared_source
+from query_people import a_query, cover_maker, make_person, shared_source
 from secret_search import search_bytes, text_secret
 
 from hushrank.live.queries.client import QueryClient
@@ -22,6 +23,8 @@ from hushrank.live.queries.requests import serve
 from hushrank.live.queries.search import PersonalSearch
 from hushrank.personal.queries.local_log import FoundDocument, LoggedSearch, share_words
 from hushrank.personal.queries.rerank import PersonalRanker
+from hushrank.privacy.cover_topics import fit_topics
+from hushrank.streams import seed_key
 
 PLANTED = ("zygomorphic", "quockerwodger", "xylopolist")
 
@@ -58,7 +61,7 @@ def test_with_covers_the_log_has_two_queries_that_nothing_but_words_tells_apart(
     assert {**first.headers, "content-length": ""} == {**second.headers, "content-length": ""}
     assert len(first.query.split()) == len(second.query.split()) == 2
     assert found == tuple(engine.find(SearchRequest(a_query(), 30)))
-    assert (person.n_covers_sent, person.n_covers_failed) == (1, 0)
+    assert (person.n_sent, person.n_failed) == (2, 0)
 
 
 def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url: str) -> None:
@@ -69,8 +72,41 @@ def test_a_repeated_query_has_the_same_cover_in_the_log(engine: TitleEngine, url
     assert len(engine.seen) == 6 and len({seen.query for seen in engine.seen}) == 2
 
 
+def test_a_query_that_is_changed_tells_no_more_than_its_cover(engine: TitleEngine, url: str) -> None:
+    """Longer, turned round, a word twice: both texts of a set relate to both of the one before in the same way."""
+    collection, person = shared_source().collection, make_person(url)
+    for title in collection.titles[:8]:
+        first, second, third = (collection.words[word] for word in title[:3])
+        sets: list[tuple[str, list[str]]] = []
+        for text in (f"{first} {second}", f"{first} {second} {third}", f"{second} {first}", f"{first} {first}"):
+            engine.seen.clear()
+            person.search(text)
+            sets.append((text, [seen.query for seen in engine.seen]))
+        (cover,) = (set(seen) - {text} for text, seen in sets[:1])
+        a, b = next(iter(cover)).split()
+        covers = [next(iter(set(seen) - {text})) for text, seen in sets]
+        assert covers == [f"{a} {b}", f"{a} {b} {covers[1].split()[-1]}", f"{b} {a}", f"{a} {a}"]
+
+
+def test_devices_of_one_account_with_one_secret_send_the_same_covers(engine: TitleEngine, url: str) -> None:
+    for _ in range(2):
+        make_person(url, 3).search(a_query())
+    assert len(engine.seen) == 4 and len({seen.query for seen in engine.seen}) == 2
+
+
+def test_a_device_refuses_topics_that_it_has_not_used_so_far() -> None:
+    made = cover_maker()
+    pinned = replace(made, version=made.topics.version)
+    assert pinned.made.words.tolist() == made.made.words.tolist()
+    collection = shared_source().collection
+    refitted = fit_topics(collection.titles[:-5], collection.n_words, key=seed_key(1), n_topics=12)
+    with pytest.raises(ValueError, match="not those that this device has used so far"):
+        replace(pinned, topics=refitted)
+    assert replace(made, topics=refitted, version=None).topics is refitted  # on purpose
+
+
 def test_a_process_that_ends_after_its_search_has_still_sent_every_cover(engine: TitleEngine, url: str) -> None:
-    """Half of the covers are due after the person's list is there; nobody calls close."""
+    """Nobody calls close."""
     script = (
         "from query_people import a_query, cover_maker; from dataclasses import replace\n"
         "from hushrank.live.queries.client import QueryClient\n"

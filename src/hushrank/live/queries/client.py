@@ -3,11 +3,14 @@
 What happens, whatever the engine does:
 
 - The person's query and its covers go out in random order with random pauses, each on a connection of its own, with the
-  same headers. All of them are read to their end, however early the person's list is there.
-- The person waits for the answer to their own query alone. A cover that is refused, late or never answered is counted
-  (`n_covers_failed`) and changes nothing.
-- If the person's own query fails, `EngineError` says why. Nothing is sent a second time.
-- At most 64 questions are under way. More wait for one of them, no longer than its deadline.
+  same headers. All of them are read to their end.
+- The list comes once every text of the set is answered. If one of them is refused, late or answered with what is no
+  list, the search fails, with the same `EngineError` whichever text it was. Why: a person who searches again after a
+  failure, and not after a failed cover, would tell the engine which text is theirs.
+- Nothing is sent a second time. Who searches again sends the whole set again.
+- A search whose texts an engine must refuse (too long, a wrong n) raises ValueError before anything is sent.
+- At most 64 texts are under way. A set has places for all its texts before the first is sent, or waits for them, no
+  longer than its deadline.
 - Lists of covers are dropped where they arrive: no caller sees them, and no log holds them.
 
 Nothing is said about a query but what `privacy/covers.py` makes: `PrivateQueries`.
@@ -17,8 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,11 +33,12 @@ from hushrank.personal.log import N_QUERY_WORDS
 from hushrank.personal.queries.local_log import FoundDocument, encode_words
 from hushrank.personal.titles import split_words
 from hushrank.privacy.cover_topics import CoverTopics
+from hushrank.privacy.cover_words import CoverWords, make_cover_words
 from hushrank.privacy.covers import CoverSettings, cover_query, send_alone
 from hushrank.types import Array, PrivateQueries
 
 N_LISTED = 30
-_MOST_AT_ONCE = 64  # questions under way. Why: an engine that never answers covers must not fill a device with threads
+_MOST_AT_ONCE = 64  # texts under way. Why: an engine that never answers must not fill a device with threads
 _Answer = Future[tuple[FoundDocument, ...]]
 
 
@@ -45,8 +48,10 @@ class CoverMaker:
 
     topics: CoverTopics
     words: tuple[str, ...]  # of all numbers
-    key: Array = field(repr=False)  # a secret of the device (`KeyedEntropy`); a seeded one for simulations
+    key: Array = field(repr=False)  # a secret of the account (`KeyedEntropy`); a seeded one for simulations
     settings: CoverSettings = CoverSettings()  # noqa: RUF009 - frozen
+    version: str | None = None  # of the topics that this device has used so far; None: any
+    made: CoverWords = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.topics.words.shape[1] != len(self.words):
@@ -54,6 +59,14 @@ class CoverMaker:
                 f"topics are of {self.topics.words.shape[1]} words, but {len(self.words)} are named. Take both from "
                 "the same collection."
             )
+        if self.version not in (None, self.topics.version):
+            raise ValueError(
+                "these topics are not those that this device has used so far. With other topics every query has other "
+                "covers, which tells an engine that remembers which queries are the person's. Keep the topics of the "
+                "device, or leave version out to change them on purpose."
+            )
+        made = make_cover_words(self.topics, key=self.key, n_covers=self.settings.n_covers)
+        object.__setattr__(self, "made", made)
 
 
 class QueryClient:
@@ -73,22 +86,27 @@ class QueryClient:
         self._covers, self._timeout_s = covers, timeout_s
         self._numbers = {} if covers is None else {word: n for n, word in enumerate(covers.words) if n > 1}
         self._headers = {} if account is None else {"Cookie": account}
-        self._room, self._threads = threading.BoundedSemaphore(_MOST_AT_ONCE), set[threading.Thread]()
-        self._counting, self.n_covers_sent, self.n_covers_failed = threading.Lock(), 0, 0
+        self._places, self._threads = _Places(_MOST_AT_ONCE), set[threading.Thread]()
+        self._counting, self.n_sent, self.n_failed = threading.Lock(), 0, 0  # texts, queries and covers alike
 
     def search(self, text: str, *, n: int = N_LISTED) -> tuple[FoundDocument, ...]:
-        """The engine's list for a query, in the engine's order.
+        """The engine's list for a query, in the engine's order, once all texts that were sent are answered.
 
         The query is sent as its first 20 words in small letters: covers have no capitals and no signs either.
         """
-        query = normalise_query(text)
-        sent, own = self._hide(query)
-        answers: list[_Answer] = [Future() for _ in sent.texts]
-        self._send(sent, answers, own=own, n=n)
+        sent, own = self._hide(normalise_query(text))
+        bodies = [encode_request(SearchRequest(each, n)) for each in sent.texts]
+        if not self._places.take(len(bodies), timeout_s=self._timeout_s):
+            raise EngineError("too many searches of this device are under way. Search again later.")
+        answers: list[_Answer] = [Future() for _ in bodies]
+        self._send(bodies, sent.pauses_s, answers, n=n)
+        wait(answers)
+        for answer in answers:  # Why all, in the order of sending: which of them failed must make no difference
+            answer.result()
         return answers[own].result()
 
     def close(self) -> None:
-        """Wait until every cover has been sent and answered, or has failed."""
+        """Wait until every text of a search that was interrupted has been sent and answered, or has failed."""
         for thread in tuple(self._threads):
             thread.join()
 
@@ -97,50 +115,65 @@ class QueryClient:
             return send_alone(query)
         numbers = np.array(encode_words(query, self._numbers, most=N_QUERY_WORDS), dtype=np.int32)
         made = self._covers
-        return cover_query(query, numbers, made.topics, made.words, key=made.key, settings=made.settings)
+        return cover_query(query, numbers, made.made, made.words, longest_pause_s=made.settings.longest_pause_s)
 
-    def _send(self, sent: PrivateQueries, answers: list[_Answer], *, own: int, n: int) -> None:
+    def _send(self, bodies: list[bytes], pauses_s: tuple[float, ...], answers: list[_Answer], *, n: int) -> None:
         """Each at its time, in a thread of its own. Why not as daemons: a process that ends would send half of it."""
         at = time.monotonic()
-        for place, (text, pause) in enumerate(zip(sent.texts, sent.pauses_s, strict=True)):
+        for body, pause, answer in zip(bodies, pauses_s, answers, strict=True):
             at += pause
-            body = encode_request(SearchRequest(text, n))
-            finish = self._finish_own(answers[place], n) if place == own else self._finish_cover
-            thread = threading.Thread(target=self._ask, args=(at, body, finish), name="query")
+            thread = threading.Thread(target=self._ask, args=(at, body, answer, n), name="query")
             self._threads.add(thread)
             thread.start()
 
-    def _ask(self, at: float, body: bytes, finish: Callable[[bytes | EngineError], None]) -> None:
+    def _ask(self, at: float, body: bytes, answer: _Answer, n: int) -> None:
+        found: tuple[FoundDocument, ...] | EngineError
         try:
             time.sleep(max(at - time.monotonic(), 0.0))
-            with self._room:
-                answer = fetch_answer(self._connector, body, timeout_s=self._timeout_s, headers=self._headers)
-            finish(answer)
+            found = self._fetch(body, n)
         except EngineError as error:
-            finish(error)
+            found = error
         except Exception as error:  # Why: whoever waits for the answer must hear of it
-            finish(EngineError(f"the search failed ({type(error).__name__})."))
-        finally:
-            self._threads.discard(threading.current_thread())
+            found = EngineError(f"the search failed ({type(error).__name__}).")
+        self._finish(answer, found)
 
-    def _finish_own(self, waiting: _Answer, n: int) -> Callable[[bytes | EngineError], None]:
-        def finish(answer: bytes | EngineError) -> None:
-            if isinstance(answer, EngineError):
-                waiting.set_exception(answer)
-                return
-            try:
-                waiting.set_result(parse_answer(answer, n=n))
-            except ValueError as error:
-                said = f"{self._connector.url} gave an answer that cannot be read: {error}."
-                waiting.set_exception(EngineError(said))
+    def _fetch(self, body: bytes, n: int) -> tuple[FoundDocument, ...]:
+        content = fetch_answer(self._connector, body, timeout_s=self._timeout_s, headers=self._headers)
+        try:
+            return parse_answer(content, n=n)
+        except ValueError as error:
+            raise EngineError(f"{self._connector.url} gave an answer that cannot be read: {error}.") from None
 
-        return finish
-
-    def _finish_cover(self, answer: bytes | EngineError) -> None:
-        """Nothing of the list is kept."""
+    def _finish(self, answer: _Answer, found: tuple[FoundDocument, ...] | EngineError) -> None:
+        """Whoever hears of the answer finds it counted and its place free."""
         with self._counting:
-            self.n_covers_sent += 1
-            self.n_covers_failed += isinstance(answer, EngineError)
+            self.n_sent += 1
+            self.n_failed += isinstance(found, EngineError)
+        self._threads.discard(threading.current_thread())
+        self._places.give_back()
+        if isinstance(found, EngineError):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+
+class _Places:
+    """So many texts at once, and a set only as a whole."""
+
+    def __init__(self, n: int) -> None:
+        self._n_free, self._changed = n, threading.Condition()
+
+    def take(self, n: int, *, timeout_s: float) -> bool:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._n_free >= n, timeout_s):
+                return False
+            self._n_free -= n
+            return True
+
+    def give_back(self) -> None:
+        with self._changed:
+            self._n_free += 1
+            self._changed.notify_all()
 
 
 def normalise_query(text: str) -> str:

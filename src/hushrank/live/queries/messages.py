@@ -4,6 +4,10 @@
 
 Why POST: the addresses of requests stand in logs of every machine on the way, bodies do not. No error here holds a
 query or a title.
+
+Both bodies are UTF-8 without escapes, so that what is passed on is never longer than it came. Half of a surrogate pair
+is no letter: it becomes "?" in a query and in a title, and a list with one in a name is refused, because two names
+could become one.
 """
 
 from __future__ import annotations
@@ -31,7 +35,23 @@ class SearchRequest(NamedTuple):
 
 
 def encode_request(request: SearchRequest) -> bytes:
-    return json.dumps(request._asdict()).encode()
+    """ValueError for what an engine must refuse."""
+    content = _encode(check_request(request)._asdict())
+    if len(content) > MOST_REQUEST:
+        raise ValueError(f"the search has {len(content)} bytes, must have at most {MOST_REQUEST}.")
+    return content
+
+
+def check_request(request: SearchRequest) -> SearchRequest:
+    if not 0 < len(request.query) <= MOST_QUERY:
+        raise ValueError(f"the query must be a text of 1 to {MOST_QUERY} letters.")
+    if not 1 <= request.n <= MOST_LISTED:
+        raise ValueError(f"n must be a whole number from 1 to {MOST_LISTED}.")
+    return request
+
+
+def _encode(said: object) -> bytes:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
 
 
 def parse_request(content: bytes) -> SearchRequest:
@@ -40,15 +60,13 @@ def parse_request(content: bytes) -> SearchRequest:
     if not isinstance(said, dict) or said.keys() != {"query", "n"}:
         raise ValueError('a search is {"query": text, "n": number}.')
     query, n = said["query"], said["n"]
-    if not isinstance(query, str) or not 0 < len(query) <= MOST_QUERY:
-        raise ValueError(f"the query must be a text of 1 to {MOST_QUERY} letters.")
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_LISTED:
-        raise ValueError(f"n must be a whole number from 1 to {MOST_LISTED}.")
-    return SearchRequest(query, n)
+    if not isinstance(query, str) or not isinstance(n, int) or isinstance(n, bool):
+        raise ValueError("the query must be a text, and n a whole number.")
+    return check_request(SearchRequest(query, n))
 
 
 def encode_answer(documents: Sequence[FoundDocument]) -> bytes:
-    return json.dumps({"documents": [document._asdict() for document in documents]}).encode()
+    return _encode({"documents": [document._asdict() for document in documents]})
 
 
 def parse_answer(content: bytes, *, n: int) -> tuple[FoundDocument, ...]:
@@ -74,4 +92,6 @@ def _parse_document(said: object) -> FoundDocument:
         raise ValueError("a document has no name or no title")
     if not 0 < len(name) <= _MOST_NAME or len(title) > _MOST_TITLE:
         raise ValueError("a document's name or title is too long, or the name is empty")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise ValueError("a document's name has half of a surrogate pair")
     return FoundDocument(name, title)

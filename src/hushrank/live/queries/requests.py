@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,10 +18,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hushrank.live.queries.messages import MOST_REQUEST, SEARCH, SearchRequest, parse_request
+from hushrank.live.server.connections import ConnectionGuard
+from hushrank.live.server.guarded import GuardedServer, guarded_protocol
+from hushrank.live.server.tls_door import make_context
+from hushrank.live.wire.addresses import is_loopback
 
 _BODY_S = 10.0  # for a whole body
 _START_S = 10.0
-_AT_ONCE = 200  # connections; whoever comes then gets 503
+_AT_ONCE = 200  # connections; whoever comes then takes the place of the oldest
+_AT_ONE_ADDRESS = 50  # of them beyond this machine, and new ones per second
 
 Answer = Callable[[Request, SearchRequest], Awaitable[Response]]
 
@@ -68,11 +74,24 @@ def refuse(status: int, why: str) -> Response:
 
 
 @contextmanager
-def serve(app: Starlette, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """The address of an application that runs in a thread of this process; port 0: any that is free."""
-    listener = socket.create_server((host, port))
-    config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", limit_concurrency=_AT_ONCE)
-    server = uvicorn.Server(config)
+def serve(
+    app: Starlette, *, host: str = "127.0.0.1", port: int = 0, tls: tuple[Path, Path] | None = None
+) -> Iterator[str]:
+    """The address of an application that runs in a thread of this process; port 0: any that is free.
+
+    tls: a certificate and its key. Without it only this machine is served: queries never cross a network in the open.
+    """
+    if tls is None and not is_loopback(host):
+        raise ValueError(
+            f"host is {host}, which others can reach, but there is no TLS: give a certificate and its key."
+        )
+    context = None if tls is None else make_context(*tls)
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    guard = ConnectionGuard(_AT_ONCE, _AT_ONE_ADDRESS, _BODY_S, lambda *_, **__: None, time.monotonic)
+    config = uvicorn.Config(
+        app, http=guarded_protocol(guard), ws="none", log_config=None, access_log=False, lifespan="off"
+    )
+    server = GuardedServer(config, guard, context)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="queries", daemon=True)
     thread.start()
     began = time.monotonic()
@@ -81,7 +100,8 @@ def serve(app: Starlette, *, host: str = "127.0.0.1", port: int = 0) -> Iterator
             raise OSError(f"the server at {host}, port {listener.getsockname()[1]}, did not start.")
         time.sleep(0.005)
     try:
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        where = f"[{host}]" if ":" in host else host
+        yield f"{'http' if tls is None else 'https'}://{where}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(_START_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import signal
 import socket
@@ -11,28 +10,22 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 
 from hushrank.live.server import store
 from hushrank.live.server.config import ServerConfig, read_config
-from hushrank.live.server.connections import (
-    MOST_PER_CLIENT,
-    STRANGER_KEEP_ALIVE_S,
-    Connection,
-    ConnectionGuard,
-    GuardedProtocol,
-)
+from hushrank.live.server.connections import MOST_PER_CLIENT, STRANGER_KEEP_ALIVE_S, ConnectionGuard
 from hushrank.live.server.coordinator import Coordinator
 from hushrank.live.server.creation import lock_federation, read_keys
 from hushrank.live.server.erasures import make_signature
 from hushrank.live.server.events import Tell
+from hushrank.live.server.guarded import GuardedServer, guarded_protocol
 from hushrank.live.server.routes import Application, make_app
-from hushrank.live.server.tls_door import TlsListener, make_context
+from hushrank.live.server.tls_door import make_context
 from hushrank.live.wire.addresses import is_loopback
 from hushrank.live.wire.terms import guarantee_of
 
@@ -130,7 +123,7 @@ def run_app(
         interface="asgi3",
         lifespan="on",
         ws="none",
-        http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, guard=guard)),
+        http=guarded_protocol(guard),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -166,8 +159,8 @@ def make_guard(coordinator: Coordinator, config: ServerConfig, tell: Tell, *, be
     return guard
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn's, which tells the coordinator that it stops, and lets the guard end slow connections."""
+class _Server(GuardedServer):
+    """Tells the coordinator that it stops."""
 
     def __init__(
         self,
@@ -177,35 +170,14 @@ class _Server(uvicorn.Server):
         tell: Tell,
         context: ssl.SSLContext | None,
     ) -> None:
-        """context: for connections that are encrypted."""
-        super().__init__(config)
-        self._coordinator, self._guard, self._tell, self._context = coordinator, guard, tell, context
-        self._is_told = False
-        self._tls_listeners: list[TlsListener] = []
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Uvicorn listens where nothing is encrypted."""
-        await super().startup(sockets if self._context is None else [])
-        if self._context is not None:
-            state = self.server_state
-            named = {"config": self.config, "server_state": state, "app_state": self.lifespan.state}
-            make = partial(GuardedProtocol, guard=self._guard, **named)
-            for each in sockets or ():
-                self._tls_listeners.append(TlsListener(each, make, self._guard, self._context, state.connections))
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for each in self._tls_listeners:
-            each.close()
-        await super().shutdown(sockets)
+        super().__init__(config, guard, context)
+        self._coordinator, self._tell, self._is_told = coordinator, tell, False
 
     async def on_tick(self, counter: int) -> bool:
-        """Uvicorn asks every tenth of a second whether to stop."""
         if self.should_exit and not self._is_told:
             self._is_told = True
             self._tell("stopping")
             self._coordinator.begin_stop()
-        if counter % 10 == 0:
-            self._guard.end_slow(cast("set[Connection]", self.server_state.connections))
         return await super().on_tick(counter)
 
 
