@@ -26,8 +26,8 @@ from hushrank.runs.run import RunOptions, run_recipe
 DATA = "commercial-like:n_users=300,seed=11"
 EPSILONS = (8.0, 2.0, 0.5)
 CLIP = 0.3
-# For training with noise, by nine trainings on seed 2000. Why everybody in each step: noise is shared by K. Why word vectors of 8 numbers: the noise of a
-# step is as long as the square root of the number of parameters, and with 32 numbers there are 15 times as many
+# For training with noise, by reasoning and by ten trainings on seed 2000. Why everybody in each step: K clients share
+# its noise. Why word vectors of 8 numbers: noise grows with the parameters, of which 32 numbers make 15 times as many
 TRAINING: Json = {
     "model": "hrnn",
     "word_dim": 8,
