@@ -124,11 +124,12 @@ ENTROPY = cast("Array", Entropy())  # Why: whatever takes a key takes it
 
 
 def threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
-    """Two 32-bit words for each 64-bit counter (high, low) under each key [..., 2]; shapes broadcast.
+    """Two 32-bit words for each 64-bit counter (high, low) under each key [..., 2], or pair of words; shapes
+    broadcast.
 
     Why: in NumPy the counters are arrays, never scalars, because scalar overflow warns.
     """
-    k0, k1 = key[..., 0], key[..., 1]
+    k0, k1 = key if isinstance(key, tuple) else (key[..., 0], key[..., 1])
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0, x1 = high + k0, low + k1
     for group in range(5):

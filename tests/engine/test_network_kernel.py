@@ -15,10 +15,11 @@ from hushrank.aggregation.server_step import ServerStep
 from hushrank.attacks.named import find_attack
 from hushrank.engine import fused
 from hushrank.engine.kernel import kernel_for
+from hushrank.engine.lanes import LANES
 from hushrank.engine.network_kernel import make_network_room, network_parts, sigmoid
 from hushrank.engine.plan import Cell
 from hushrank.engine.setting import Setting
-from hushrank.engine.vectors import multiply
+from hushrank.engine.vectors import add_products, multiply
 from hushrank.federation.cohort import Population
 from hushrank.federation.exchange import UpdateExchange, format_sum
 from hushrank.federation.summation import MaskedSum
@@ -120,18 +121,46 @@ def test_what_is_held_at_once_and_the_neighbours_in_a_block_change_no_bit(monkey
     np.testing.assert_array_equal(results(setting, "numba")[0].params, whole)
 
 
+def with_room(array: Array) -> Array:
+    """The same numbers, with ones after them where registers reach beyond the end."""
+    room = np.ones(array.size + LANES, np.float32)
+    room[: array.size] = array.ravel()
+    return room[: array.size].reshape(array.shape)
+
+
+def draw_normals(*shapes: tuple[int, ...]) -> list[Array]:
+    generator = np.random.default_rng(sum(map(sum, shapes)))
+    return [with_room(generator.standard_normal(shape).astype(np.float32)) for shape in shapes]
+
+
+def in_registers(width: int) -> int:
+    return (width + LANES - 1) // LANES * LANES
+
+
 @pytest.mark.parametrize("n", [1, 5, 6, 7, 13])
-@pytest.mark.parametrize("width", [16, 17, 64, 130])
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 64, 130])
 @pytest.mark.parametrize("m", [1, 6, 46])
 def test_a_product_is_the_matrix_product_and_its_rows_do_not_depend_on_each_other(n: int, width: int, m: int) -> None:
-    generator = np.random.default_rng(n * width + m)
-    left, right, first = (generator.standard_normal(s).astype(np.float32) for s in ((n, m), (m, width), (1, width)))
-    out, alone = np.full((n, width), np.nan, np.float32), np.empty((1, width), np.float32)
+    left, right, first = draw_normals((n, m), (m, width), (width,))
+    out, alone = (np.full((rows, in_registers(width)), np.nan, np.float32) for rows in (n, 1))
     multiply(out, left, right, first)
-    np.testing.assert_allclose(out, first + left @ right, atol=1e-5)
+    np.testing.assert_allclose(out[:, :width], first + left @ right, atol=1e-5)
     for row in range(n):
         multiply(alone, left[row : row + 1], right, first)
-        np.testing.assert_array_equal(alone[0], out[row])
+        np.testing.assert_array_equal(alone[0, :width], out[row, :width])
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 13])
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 64, 130])
+@pytest.mark.parametrize("m", [1, 6, 46])
+def test_products_of_rows_are_added_and_nothing_beyond_the_end_changes(n: int, width: int, m: int) -> None:
+    total, left, some = draw_normals((m, width), (20, m), (n, width))
+    right, places = np.zeros((n, in_registers(width)), np.float32), np.random.default_rng(n).permutation(20)[:n]
+    right[:, :width] = some
+    expected = total + 0.5 * left[places].T @ some
+    add_products(total, np.float32(0.5), left, places, right, n, np.full((m, LANES), np.nan, np.float32))
+    np.testing.assert_allclose(total, expected, atol=1e-5)
+    assert (np.asarray(total.base)[total.size :] == 1).all()
 
 
 def test_the_fast_sigmoid_is_the_rankers_to_the_last_bits() -> None:
@@ -150,21 +179,23 @@ def test_the_fast_sigmoid_has_both_ends_and_hides_no_nan() -> None:
 
 @pytest.mark.parametrize("activation", ["sigmoid", "relu"])
 def test_scores_and_gradients_of_one_list_are_the_rankers(activation: str) -> None:
-    generator, ranker = np.random.default_rng(3), MlpRanker(5, 20, activation)
-    params, documents = (generator.standard_normal(s).astype(np.float32) for s in (5 * 20 + 40, (9, 5)))
+    ranker, (params, documents) = MlpRanker(5, 20, activation), draw_normals((5 * 20 + 40,), (9, 5))
     places, pulls = np.array([4, 0, 8, 2]), np.array([0.5, 0.0, -1.0, 0.25], np.float32)
     parts, room = network_parts(activation), make_network_room(params, 5, 9, 4)
-    scores, gradient = np.empty(9, np.float32), np.ones_like(params)
+    scores, gradient = np.empty(9, np.float32), with_room(np.ones_like(params))
     parts.score_list(params, documents, scores, room)
-    parts.pull_list(gradient, params, documents, places, pulls, 4, room)
+    parts.pull_list(gradient, np.float32(1), params, documents, places, pulls, 4, room)
     np.testing.assert_allclose(scores, ranker.score(params, documents), atol=2e-6)
     expected: Array = 1 + ranker.score_gradient(params, documents[places], pulls)
     np.testing.assert_allclose(gradient, expected, atol=2e-6)
+    moved = params + 0.5 * (expected - 1)
+    parts.pull_list(params, np.float32(0.5), params, documents, places, pulls, 4, room)  # a step of its own parameters
+    np.testing.assert_allclose(params, moved, atol=2e-6)
 
 
 def test_a_diverged_network_is_no_finite_one() -> None:
     for activation in ("sigmoid", "relu"):
-        params, scores = np.full(3 * 4 + 8, np.nan, np.float32), np.zeros(2, np.float32)
+        params, scores = with_room(np.full(3 * 4 + 8, np.nan, np.float32)), np.zeros(2, np.float32)
         parts = network_parts(activation)
         parts.score_list(params, np.ones((2, 3), np.float32), scores, make_network_room(params, 3, 2, 2))
         assert np.isnan(scores).all()

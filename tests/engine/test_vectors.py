@@ -74,8 +74,8 @@ def test_nothing_beyond_the_last_row_counts() -> None:
     rows = numbers[:45].reshape(9, 5)
     multiply_rows(rows, np.full(5, 2, np.float32), scores)
     assert scores[:9].tolist() == [10.0] * 9
-    add_some_rows(total, rows, np.array([8]), np.array([3], np.float32), 1)
-    assert total.tolist() == [3.0] * 5
+    add_some_rows(total, np.float32(2), rows, np.array([8]), np.array([3], np.float32), 1)
+    assert total.tolist() == [6.0] * 5
 
 
 def test_logarithms_and_exponentials_are_right_to_a_few_units_in_the_last_place() -> None:
@@ -161,7 +161,7 @@ def test_scores_gradients_and_steps_are_sums_of_products(n_features: int) -> Non
     multiply_rows(documents, params, scores)
     np.testing.assert_allclose(scores[:37], documents @ params, atol=2e-5)
     gradient[:], pulls, places = params, rng.normal(size=16).astype(np.float32), np.array([3, 36, 0, 7])
-    add_some_rows(gradient, documents, places, pulls, 4)
+    add_some_rows(gradient, np.float32(1), documents, places, pulls, 4)
     expected = params + pulls[:4] @ documents[places]
     np.testing.assert_allclose(gradient, expected, atol=2e-5)
     local = make_vector(n_features)

@@ -16,7 +16,10 @@ MAKING = {"nogil": True, "error_model": "numpy"}
 # slice. It is safe: Numba refuses to compile a function with this option that makes an array or returns a part of one.
 # The option is not among Numba's documented ones; 0.61, the oldest that we allow, has it. Without it all is slower.
 _BORROWING = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-FLAGS = {**MAKING, **_BORROWING}
+# Why False where it is not wanted: Numba takes the caller's otherwise, and what is compiled would depend on the order.
+FLAGS = {**MAKING, **_BORROWING, "forceinline": False}
+# Why: a call hands over every number of every array; with those of a search and its queries, two hundred words.
+INLINED = {**FLAGS, "forceinline": True}
 SUMS = {**FLAGS, "fastmath": {"reassoc", "contract", "nsz"}}  # Why: lets a sum use vectors; same code, same bits
 FUSED = {**FLAGS, "fastmath": {"contract"}}  # Why: a product and a sum in one instruction
 f4, f8, i8 = types.float32, types.float64, types.int64

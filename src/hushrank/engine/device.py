@@ -64,6 +64,7 @@ def import_jax() -> Any:
 
     # Why: a cache that cannot be written costs only time; the run itself will say that the disk is full
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache")
+    warnings.filterwarnings("ignore", message="The Pallas Triton backend is deprecated")  # see kernel_fallback.py
     if not jax.config.jax_compilation_cache_dir:
         jax.config.update("jax_compilation_cache_dir", str(compilation_cache()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -29,7 +29,7 @@ Advance: TypeAlias = Callable[[NamedArrays, int, int], tuple[NamedArrays, NamedA
 class Queries(NamedTuple):
     """Training queries end to end: each set of features once, however many groups and cells use it."""
 
-    features: Any  # [n_documents, n_features]
+    features: Any  # [n_documents, n_features], more columns where a GPU's kernel reads several at once
     columns: Any  # n_features times [n_documents], or None
     grades: Any  # [n_labels] of every group's documents
     starts: Any  # [n_queries] first row of the features
@@ -91,8 +91,8 @@ def gather_queries(setting: Setting, plan: Plan) -> Queries:
     """Padded to the plan's sizes, so that batches with other folds run the same program."""
     sets = [group.train for place in plan.places for group in setting.groups_of(*place)]
     joined = join_queries(sets, setting.method.k)
-    features = np.zeros((plan.shape.n_documents, setting.dataset.n_features), np.float32)
-    features[: len(joined.features)] = joined.features
+    features = np.zeros((plan.shape.n_documents, plan.shape.n_columns), np.float32)
+    features[: len(joined.features), : setting.dataset.n_features] = joined.features
     return Queries(
         features=features,
         columns=tuple(np.ascontiguousarray(features.T)) if plan.shape.by_column else None,

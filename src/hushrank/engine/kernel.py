@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 
-from hushrank.engine.compiled import FLAGS, MAKING, SUMS, array_type, f4, f8, i8, keep_compiled
+from hushrank.engine.compiled import FLAGS, INLINED, MAKING, SUMS, array_type, f4, f8, i8, keep_compiled
 from hushrank.engine.lanes import LANES
 from hushrank.engine.search import (
     Asked,
@@ -34,7 +34,7 @@ from hushrank.engine.vectors import add_some_rows, apply_gradient, make_room, mu
 _ONE, _ZERO = np.float32(1), np.float32(0)
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def pull_pairs(search: Any, length: int, n_shown: int, is_close: bool) -> bool:
     """pulls[:n_shown], the weight of each shown document's gradient; twin of the loop in `pdgd.pdgd_gradient`."""
     clicked, seen = 0, 0
@@ -113,8 +113,8 @@ def log_mass_left(search: Any, length: int, n_shown: int) -> None:
 
 @njit(**MAKING)
 def make_vector(n: int) -> Any:
-    """[n] zeros, and after them zeros up to the last register's end."""
-    room = make_room(n)
+    """[n] zeros, and after them zeros for at least one register."""
+    room = make_room(n + LANES)
     room[:] = _ZERO
     return room[:n]
 
@@ -132,9 +132,11 @@ def score_list(local: Any, documents: Any, scores: Any, room: Any) -> None:  # n
 
 
 @njit(**FLAGS)
-def pull_list(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Any) -> None:  # noqa: ARG001 - as above
-    """gradient += sum of pull * document; twin of `LinearRanker.score_gradient`."""
-    add_some_rows(gradient, documents, places, pulls, n_shown)
+def pull_list(
+    target: Any, factor: Any, _local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, _room: Any
+) -> None:
+    """target += factor * the sum of pull * document; twin of `LinearRanker.score_gradient`. It may be `local`."""
+    add_some_rows(target, factor, documents, places, pulls, n_shown)
 
 
 @njit(**FLAGS)
@@ -167,6 +169,13 @@ def scale_weights(local: Any, norm: float) -> None:
         scale = norm / length
         for f in range(len(local)):
             local[f] = np.float32(local[f] * scale)
+
+
+@njit(**FLAGS)
+def copy(vector: Any, target: Any) -> None:
+    """Why a loop: Numba's `target[:] = vector` looks first whether they overlap, and goes number by number."""
+    for f in range(len(vector)):
+        target[f] = vector[f]
 
 
 @njit(**FLAGS)
@@ -216,13 +225,16 @@ def write_sent(update: Any, local: Any, params: Any, clip_norm: float, order: in
         write_update(update, local, params)
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def learn_client(
     local: Any, start: Any, gradient: Any, shift: Any, search: Any, room: Any, asked: Any, who: Any, steps: Any
 ) -> float:
     """The mean nDCG of what a client saw; `local` is written, `gradient` left at zero. who, steps: see its caller."""
     (group, n_interactions), (rate, pull, batch, weight_norm) = who, steps
     k, quality = asked.examine.shape[1], 0.0
+    # Why: a step that is one search's gradient and nothing else is added at once; `gradient` is not needed
+    is_simple = batch == 1 and pull == 0 and weight_norm == 0 and len(shift) == 0
+    target, factor = (local, rate) if is_simple else (gradient, _ONE)
     for interaction in range(n_interactions):
         lane = name_search(search, interaction)
         query = draw_query(search, asked, group, lane)
@@ -233,8 +245,8 @@ def learn_client(
         gain = judge_places(search, asked.grades, asked.labels[query], n_shown)
         quality += gain / ideal if ideal > 0 else 0.0
         if click_list(search, asked, group, n_shown, lane) and pull_pairs(search, length, n_shown, is_close):
-            pull_list(gradient, local, documents, search.places, search.pulls, n_shown, room)
-        if (interaction + 1) % batch == 0:
+            pull_list(target, factor, local, documents, search.places, search.pulls, n_shown, room)
+        if not is_simple and (interaction + 1) % batch == 0:
             add_terms(gradient, local, start, pull, shift)
             apply_gradient(local, gradient, rate)
             if weight_norm > 0:
@@ -296,9 +308,10 @@ def learn_clients(
     local, start, gradient = make_vector(params.shape[1]), np.empty_like(params[0]), make_vector(params.shape[1])
     for row in range(len(ids)):
         shared = params[cells[row]]
-        local[:] = shared
+        copy(shared, local)
         put_at(local, places, personal[row])
-        start[:] = local
+        if pull > 0:
+            copy(local, start)
         if row == 0 or cells[row] != cells[row - 1]:
             name_round(search, keys[cells[row]], np.uint32(round))
         name_client(search, ids[row])
@@ -332,7 +345,7 @@ def kernel_for(pull: Callable[..., bool] | None, parts: RankerParts | None = Non
     name = others.pop("name", "learn_clients")
     if pull is not None:
         name, others["pull_pairs"] = f"{name}_by_{pull.__name__}", wrap_pull(pull)
-    one = njit(**FLAGS)(_with(learn_client, "learn_client", others))
+    one = njit(**INLINED)(_with(learn_client, "learn_client", others))
     all_of_them = _with(learn_clients, name, {**others, "learn_client": one})
     return keep_compiled(_SIGNATURE)(all_of_them) if pull is None else njit(_SIGNATURE, **MAKING)(all_of_them)
 

@@ -122,6 +122,12 @@ def splat(builder: Any, value: Any) -> Any:
     return _spread(builder, value)
 
 
+@_operation(lanes, None, types.int64)
+def spread(builder: Any, data: Any, place: Any) -> Any:
+    """The number at a place in every lane. Why not `splat(array[place])`: Numba asks whether a place is negative."""
+    return _spread(builder, builder.load(builder.gep(data, [place]), align=4))
+
+
 @_operation(lanes, lanes, lanes, lanes)
 def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once where the processor can."""

@@ -1,20 +1,21 @@
 """Networks in the fused loop: how they score a list, and how the pulls of its documents reach their parameters.
 
 Twin of `MlpRanker` for lists of any length, one hidden layer of any width. The loop itself is `kernel.learn_clients`.
-What scoring finds out about a list is kept for its gradient. Widths below `LANES` are padded.
+What scoring finds out about a list is kept for its gradient.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from hushrank.engine.compiled import FUSED, MAKING, SUMS
+from hushrank.engine.compiled import FLAGS, FUSED, MAKING, SUMS
 from hushrank.engine.kernel import RankerParts
-from hushrank.engine.lanes import LANES
-from hushrank.engine.vectors import multiply
+from hushrank.engine.lanes import LANES, load, load_some, mask_less, multiply_add, select, splat, store
+from hushrank.engine.vectors import add_products, multiply
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _LOG2_E, _MOST = np.float32(np.log2(np.e)), np.float32(126)
@@ -25,62 +26,31 @@ _C0, _C1, _C2, _C3, _C4, _C5 = (
 
 
 class Room(NamedTuple):
-    """What a kernel writes on its way through a list; w is the width of the hidden layer, or LANES if that is more."""
+    """What a kernel writes on its way through a list; w is the width of the hidden layer in whole registers."""
 
     active: Any  # [longest, w] the hidden layer of every document
-    weights: Any  # [n_features, w] those of a layer below LANES, padded
-    bias: Any  # [1, w]
-    turned: Any  # [n_features + 1, k] the documents that pull; ones for the bias
-    back: Any  # [k, w] their gradients at the hidden layer
-    slopes: Any  # [n_features + 1, w] the gradient of the hidden weights, and of the bias
-    none: Any  # [1, w] zeros
+    pulled: Any  # [k] where in the list the documents that pull stand
+    pulls: Any  # [k] theirs
+    back: Any  # [k, w] their gradients at the hidden layer, zeros after its end
+    sums: Any  # [n_features, LANES]
 
 
 @njit(**MAKING)
 def make_network_room(params: Any, n_features: int, longest: int, k: int) -> Room:
-    width = max(len(params) // (n_features + 2), LANES)
+    hidden = len(params) // (n_features + 2)
+    wide = (hidden + LANES - 1) // LANES * LANES
     return Room(
-        np.zeros((longest, width), np.float32),
-        np.zeros((n_features, width), np.float32),
-        np.zeros((1, width), np.float32),
-        np.ones((n_features + 1, k), np.float32),
-        np.zeros((k, width), np.float32),
-        np.zeros((n_features + 1, width), np.float32),
-        np.zeros((1, width), np.float32),
+        *(np.zeros((longest, wide), np.float32), np.zeros(k, np.int64), np.zeros(k, np.float32)),
+        *(np.zeros((k, wide), np.float32), np.zeros((n_features, LANES), np.float32)),
     )
 
 
-@njit(**FUSED)
+@njit(**FLAGS)
 def split_network(params: Any, n_features: int) -> Any:
-    """[n_features, hidden], [1, hidden], [hidden]; twin of `MlpRanker.split`."""
+    """[n_features, hidden], [hidden], [hidden]; twin of `MlpRanker.split`."""
     hidden = len(params) // (n_features + 2)
     cut = n_features * hidden
-    weights, bias = params[:cut].reshape(n_features, hidden), params[cut : cut + hidden].reshape(1, hidden)
-    return weights, bias, params[cut + hidden :]
-
-
-@njit(**FUSED)
-def add_inputs(weights: Any, bias: Any, documents: Any, room: Room) -> None:
-    """room.active[:length] = documents @ weights + bias"""
-    hidden = weights.shape[1]
-    if hidden < LANES:
-        for h in range(hidden):
-            room.bias[0, h] = bias[0, h]
-            for f in range(weights.shape[0]):
-                room.weights[f, h] = weights[f, h]
-        multiply(room.active, documents, room.weights, room.bias)
-    else:
-        multiply(room.active, documents, weights, bias)
-
-
-@njit(**SUMS)
-def add_units(active: Any, output: Any, scores: Any, length: int) -> None:
-    """scores[:length] = active @ output"""
-    for d in range(length):
-        score = _ZERO
-        for h in range(len(output)):
-            score += output[h] * active[d, h]
-        scores[d] = score
+    return params[:cut].reshape(n_features, hidden), params[cut : cut + hidden], params[cut + hidden :]
 
 
 @njit(**FUSED)
@@ -97,78 +67,90 @@ def sigmoid(x: Any) -> Any:
 
 
 @njit(**FUSED)
-def score_sigmoids(local: Any, documents: Any, scores: Any, room: Room) -> None:
-    """scores[:length]; twin of `MlpRanker.score`."""
-    weights, bias, output = split_network(local, documents.shape[1])
-    add_inputs(weights, bias, documents, room)
-    for d in range(documents.shape[0]):
-        for h in range(room.active.shape[1]):
-            room.active[d, h] = sigmoid(room.active[d, h])
-    add_units(room.active, output, scores, documents.shape[0])
+def relu(x: Any) -> Any:
+    """The positive part, and NaN of NaN."""
+    return _ZERO if x < _ZERO else x
 
 
 @njit(**FUSED)
-def score_relus(local: Any, documents: Any, scores: Any, room: Room) -> None:
-    """scores[:length]; twin of `MlpRanker.score`."""
-    weights, bias, output = split_network(local, documents.shape[1])
-    add_inputs(weights, bias, documents, room)
-    for d in range(documents.shape[0]):
-        for h in range(room.active.shape[1]):
-            x = room.active[d, h]
-            room.active[d, h] = _ZERO if x < _ZERO else x
-    add_units(room.active, output, scores, documents.shape[0])
+def slope_of_sigmoid(values: Any) -> Any:
+    """In every lane, from the sigmoid itself."""
+    return values * (splat(_ONE) - values)
 
 
 @njit(**FUSED)
-def pull_sigmoids(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room) -> None:
-    """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
-    output, n = split_network(local, documents.shape[1])[2], 0
-    for i in range(n_shown):
-        pull, place = pulls[i], places[i]  # Why by name: an array may change under a loop, and then it uses no vectors
-        if pull != 0:
+def slope_of_relu(values: Any) -> Any:
+    return select(mask_less(splat(_ZERO), values), splat(_ONE), splat(_ZERO))
+
+
+def score_with(activate: Callable[..., Any]) -> Any:
+    """How networks with this activation score a list."""
+
+    @njit(**SUMS)
+    def activate_hidden(active: Any, output: Any, scores: Any, length: int) -> None:
+        for d in range(length):
+            score = _ZERO
             for h in range(len(output)):
-                value = room.active[place, h]
-                room.back[n, h] = pull * output[h] * (value * (_ONE - value))
-            n += 1
-    add_back(gradient, documents, places, pulls, n_shown, n, room)
+                active[d, h] = activate(active[d, h])
+                score += output[h] * active[d, h]
+            scores[d] = score
+
+    @njit(**FLAGS)
+    def score_network(local: Any, documents: Any, scores: Any, room: Room) -> None:
+        """scores[:length]; twin of `MlpRanker.score`."""
+        weights, bias, output = split_network(local, documents.shape[1])
+        multiply(room.active, documents, weights, bias)
+        activate_hidden(room.active, output, scores, documents.shape[0])
+
+    return score_network
 
 
-@njit(**FUSED)
-def pull_relus(gradient: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room) -> None:
-    """gradient += that of sum of pull * score; twin of `MlpRanker.score_gradient`."""
-    output, n = split_network(local, documents.shape[1])[2], 0
+def pull_with(slope: Callable[..., Any]) -> Any:
+    """How the pulls of documents reach the parameters of networks whose activation has this slope."""
+
+    @njit(**FLAGS)
+    def pull_network(
+        target: Any, factor: Any, local: Any, documents: Any, places: Any, pulls: Any, n_shown: int, room: Room
+    ) -> None:
+        """target += factor * the gradient of sum of pull * score; twin of `MlpRanker.score_gradient`.
+
+        `target` may be `local`: what is written is no longer read.
+        """
+        n = find_pulled(places, pulls, n_shown, room)
+        output = split_network(local, documents.shape[1])[2]
+        weights, to_bias, to_output = split_network(target, documents.shape[1])
+        for column in range(0, len(output), LANES):
+            inside = (1 << min(len(output) - column, LANES)) - 1  # the lanes before the layer's end; others hold zeros
+            own, for_bias, for_output = load_some(output, column, inside), splat(_ZERO), splat(_ZERO)
+            for i in range(n):
+                values = load_some(room.active, room.pulled[i] * room.active.shape[1] + column, inside)
+                back = splat(room.pulls[i]) * own * slope(values)
+                for_bias, for_output = for_bias + back, multiply_add(splat(room.pulls[i]), values, for_output)
+                store(room.back, i * room.back.shape[1] + column, back)
+            store(to_bias, column, multiply_add(for_bias, splat(factor), load(to_bias, column)))
+            store(to_output, column, multiply_add(for_output, splat(factor), load(to_output, column)))
+        add_products(weights, factor, documents, room.pulled, room.back, n, room.sums)
+
+    return pull_network
+
+
+@njit(**FLAGS)
+def find_pulled(places: Any, pulls: Any, n_shown: int, room: Room) -> int:
+    """How many documents pull; which, and how strongly, is kept."""
+    n = 0
     for i in range(n_shown):
-        pull, place = pulls[i], places[i]
-        if pull != 0:
-            for h in range(len(output)):
-                room.back[n, h] = pull * output[h] if room.active[place, h] > 0 else _ZERO
+        if pulls[i] != 0:
+            room.pulled[n], room.pulls[n] = places[i], pulls[i]
             n += 1
-    add_back(gradient, documents, places, pulls, n_shown, n, room)
+    return n
 
 
-@njit(**FUSED)
-def add_back(gradient: Any, documents: Any, places: Any, pulls: Any, n_shown: int, n: int, room: Room) -> None:
-    """gradient += what room.back[:n] says at the hidden layer, one row for each of n documents that pull."""
-    n_features, at = documents.shape[1], 0
-    hidden = len(gradient) // (n_features + 2)
-    inputs, output = gradient[:-hidden].reshape(n_features + 1, hidden), gradient[-hidden:]
-    for i in range(n_shown):
-        pull, place = pulls[i], places[i]
-        if pull != 0:
-            for f in range(n_features):
-                room.turned[f, at] = documents[place, f]
-            for h in range(hidden):
-                output[h] += pull * room.active[place, h]
-            at += 1
-    multiply(room.slopes, room.turned, room.back[:n], room.none)
-    for f in range(n_features + 1):
-        for h in range(hidden):
-            inputs[f, h] += room.slopes[f, h]
+_PARTS = {
+    "sigmoid": (score_with(sigmoid), pull_with(slope_of_sigmoid)),
+    "relu": (score_with(relu), pull_with(slope_of_relu)),
+}
 
 
 def network_parts(activation: str) -> RankerParts:
     """Of networks with this activation."""
     return RankerParts(f"learn_{activation}_networks", make_network_room, *_PARTS[activation])
-
-
-_PARTS = {"sigmoid": (score_sigmoids, pull_sigmoids), "relu": (score_relus, pull_relus)}

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushrank.engine.setting import Setting
+from hushrank.engine.setting import Method, Setting
+from hushrank.federation.exchange import UpdateExchange
 from hushrank.rankers.linear import LinearRanker
 from hushrank.types import Array, QuerySet
 
@@ -31,7 +32,10 @@ _TILE = {"cpu": 64, "gpu": 1024}  # Why: lists per tile; a GPU needs more of the
 _WIDTHS = (0.3, 0.6, 0.8, 0.92, 0.98, 1.0)  # Why: quantiles of the lengths; each costs compilation
 _LONG = 5  # Why: on a GPU, times the mean length that the longest list must have until a network's tiles pay for their
 # launches: mslr-like (11 times, labels-1) 1.6 -> 2.9 million searches a second, mq2007-like (4 times) 6.1 -> 4.2
-_COLUMNS = 256  # Why: each column is a term of the program's text
+_COLUMNS = 256  # Why: each column, or part of 16, is a term of the program's text
+AT_ONCE = 16  # Why: numbers of a row of features that the GPU's kernel reads at once; two sectors of its memory
+_PAGE = 32  # Why: the GPU's kernel holds a page's pairs in registers, and spells every position out
+_IN_REGISTERS = 1 << 14  # Why: parameters; four warps have room for 32,000 numbers, and gradients need as many
 
 
 class Cell(NamedTuple):
@@ -56,7 +60,9 @@ class Shape:
     n_tiles: int
     widths: tuple[int, ...]  # list lengths that tiles are padded to, ascending
     by_column: bool  # whether the features lie column by column too: neighbouring threads read neighbouring numbers
+    kernel: str  # where a client's whole round is one kernel: "compiled", or "interpreted" in tests; else ""
     n_documents: int  # rows of the padded feature matrix
+    n_columns: int  # of it
     n_labels: int  # of all groups
     n_queries: int
 
@@ -85,16 +91,25 @@ def make_plans(setting: Setting, *, platform: str, n_devices: int = 1) -> tuple[
     )
 
 
-def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_devices: int) -> Plan:
+def without_kernel(setting: Setting, plan: Plan, platform: str) -> Plan:
+    """The same cells, for XLA's kernels alone."""
+    return make_plan(setting, plan.cells, platform, plan.shape.n_devices, may_have_kernel=False)
+
+
+def make_plan(
+    setting: Setting, cells: tuple[Cell, ...], platform: str, n_devices: int, *, may_have_kernel: bool = True
+) -> Plan:
     places = tuple(sorted({setting.place_of(cell.fold, cell.repeat) for cell in cells}))
-    n_rows, n_cells = setting.method.rows_per_update, len(cells)
+    n_rows, n_cells, n_features = setting.method.rows_per_update, len(cells), setting.dataset.n_features
     lists = setting.method.lists_per_row
     fits = max(1, min(_BLOCK_BYTES[platform] // (4 * setting.method.n_sent), _BLOCK_ROWS) // (n_cells * lists))
     share = -(-n_rows // n_devices)
     n_blocks = -(-share // fits)
     block = -(-share // n_blocks)
     is_linear = isinstance(setting.method.ranker, LinearRanker)
-    has_tiles = platform == "cpu" or (not is_linear and has_long_lists(setting))
+    sends_updates = setting.method.exchange.name == UpdateExchange.name
+    has_kernel = may_have_kernel and platform == "gpu" and sends_updates and fits_kernel(setting.method)
+    has_tiles = platform == "cpu" or (not has_kernel and not is_linear and has_long_lists(setting))
     tile = min(_TILE[platform] if has_tiles else _BLOCK_ROWS, block * n_cells * lists)
     shape = Shape(
         n_cells=n_cells,
@@ -106,12 +121,19 @@ def make_plan(setting: Setting, cells: tuple[Cell, ...], platform: str, n_device
         tile=tile,
         n_tiles=-(-block * n_cells * lists // tile),
         widths=list_widths(setting, _WIDTHS if has_tiles else (1.0,)),
-        by_column=platform == "gpu" and is_linear and setting.dataset.n_features <= _COLUMNS,
+        by_column=platform == "gpu" and not has_kernel and is_linear and n_features <= _COLUMNS,
+        kernel="compiled" if has_kernel else "",
         n_documents=_count_features(setting, places),
+        n_columns=-(-n_features // AT_ONCE) * AT_ONCE if has_kernel else n_features,
         n_labels=len(places) * _most(setting, lambda sets: sum(s.n_documents for s in sets)),
         n_queries=len(places) * _most(setting, lambda sets: sum(s.n_queries for s in sets)),
     )
     return Plan(cells, places, shape)
+
+
+def fits_kernel(method: Method) -> bool:
+    """Whether a GPU's registers hold what one client works with."""
+    return method.k <= _PAGE and method.ranker.n_features <= _COLUMNS and method.n_params <= _IN_REGISTERS
 
 
 def count_documents(sets: list[QuerySet]) -> int:
@@ -163,7 +185,7 @@ def _lengths(setting: Setting) -> Array:
 def estimate_bytes(setting: Setting, plan: Plan) -> int:
     """What one batch holds in memory while it runs: the queries, four vectors per row of a block, what is kept."""
     shape, method = plan.shape, setting.method
-    queries = shape.n_documents * (4 * setting.dataset.n_features + 4)
+    queries = shape.n_documents * (4 * shape.n_columns + 4)
     rows = shape.block * shape.n_cells * method.lists_per_row
     own = method.n_personal + (2 * method.n_params if method.remedy.has_memory else 0)
     own += 2 * setting.n_kept + (0 if setting.kept is None else setting.kept.shape[-1])

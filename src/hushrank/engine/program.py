@@ -50,6 +50,8 @@ from hushrank.types import Array, NamedArrays
 
 _CLIENTS = "clients"  # the axis that devices divide
 MOST_PROGRAMS = 32  # Why: see `device.spare_mappings`, which cannot let go of these
+# Why loops too: rounds in a row are one graph that the GPU runs by itself, and the host need not start each of them
+RECORDED = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE"
 _PROGRAMS: OrderedDict[Any, Any] = OrderedDict()  # the last ones used, the latest at the end
 _COMPILING = threading.Lock()
 
@@ -160,11 +162,13 @@ def _mesh(shape: Shape, platform: str | None = None) -> Mesh:
 def compile_program(function: Callable[..., Any], method: Method, shape: Shape, example: Any, place: Any) -> Any:
     """`function(method, shape, *example)` for arrays like those of the example, compiled once while it is in use."""
     layout = (place, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(example)))
-    name = (function.__name__, method, shape, layout)
+    recorded = RECORDED if shape.kernel == "compiled" else None
+    name = (function.__name__, method, shape, layout, recorded)
     with _COMPILING:
         program = _PROGRAMS.pop(name, None)
         if program is None:
-            program = jax.jit(partial(function, method, shape)).lower(*example).compile()
+            options = None if recorded is None else {"xla_gpu_enable_command_buffer": recorded}
+            program = jax.jit(partial(function, method, shape)).lower(*example).compile(options)
         _PROGRAMS[name] = program
         while len(_PROGRAMS) > MOST_PROGRAMS:
             _PROGRAMS.popitem(last=False)
@@ -340,13 +344,15 @@ def learn_rows(
     method: Method, shape: Shape, queries: Queries, cells: Cells, state: NamedArrays, ids: Any, rows: ClientRows
 ) -> tuple[Any, Any, dict[str, Any]]:
     """[n, n_sent] what each client sends, not clipped, [n] the quality of what it saw, and what clients keep."""
-    learn = partial(LOCAL_LEARNERS[method.exchange.name].learn, method, shape, queries, cells)
+    learn = partial(find_learner(method, shape), method, shape, queries, cells)
     if method.remedy.has_memory:
         block = gather_block(state, ids, rows.n_interactions.reshape(ids.shape))
         start, shifts = begin_block(method, block)
         moved, quality = learn(start, rows) if shifts is None else learn(start, rows, shifts)
         sent, kept = finish_block(method, block, moved)
         return sent.reshape(len(moved), -1), quality, kept
+    if shape.kernel and OWN_PARAMETERS not in state:
+        return *learn(state[PARAMS], rows), {}
     start = jnp.repeat(state[PARAMS], shape.block, axis=0)
     if OWN_PARAMETERS not in state:
         return *learn(start, rows), {}
@@ -355,6 +361,14 @@ def learn_rows(
     delta, quality = learn(start, rows)
     kept = (start + delta)[:, places].reshape(*ids.shape, -1)
     return delta.at[:, places].set(0.0), quality, {OWN_PARAMETERS: kept}
+
+
+def find_learner(method: Method, shape: Shape) -> Callable[..., tuple[Any, Any]]:
+    if not shape.kernel:
+        return LOCAL_LEARNERS[method.exchange.name].learn
+    from hushrank.engine.gpu_kernel import learn_in_kernel  # Why here: a JAX without Pallas for Triton does the rest
+
+    return learn_in_kernel
 
 
 def add_learnt(method: Method, sums: Sums, learnt: LearntBlock, cohort: Drawn, round: Any) -> Sums:

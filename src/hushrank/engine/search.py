@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hushrank.engine.compiled import FLAGS, MAKING
+from hushrank.engine.compiled import FLAGS, INLINED, MAKING
 from hushrank.engine.lanes import LANES
 from hushrank.engine.vectors import (
     MOST_FOUND,
@@ -106,12 +106,12 @@ def name_round(search: Any, key: Any, round: Any) -> None:
     fold_lanes(search.of_searches, _SAME, round, search.of_round)
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def name_client(search: Any, client: Any) -> None:
     fold_lanes(search.of_round, _SAME, np.uint32(client), search.of_client)
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def name_search(search: Any, interaction: int) -> int:
     """The lane of an interaction's keys. Why four interactions at once: with four purposes they fill a register."""
     if interaction % 4 == 0:
@@ -120,17 +120,17 @@ def name_search(search: Any, interaction: int) -> int:
     return interaction % 4
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def draw_query(search: Any, asked: Any, group: int, lane: int) -> int:
     return asked.first_query[group] + search.words[0, lane] % np.uint32(asked.n_queries[group])
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def draw_for(search: Any, n: int, lane: int) -> None:
     fill_uniform(search.draws, n, (search.of_searches[0, lane], search.of_searches[1, lane]))
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def show_list(search: Any, length: int, k: int, lane: int) -> Any:
     """(n_shown, whether the masses can be used): places[:n_shown] of documents with these scores.
 
@@ -171,7 +171,7 @@ def rank_places(scores: Any, length: int, k: int, places: Any) -> int:
     return n_shown
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def judge_places(search: Any, grades: Any, first: int, n_shown: int) -> float:
     """DCG of the shown list; its grades are kept for the clicks."""
     total = 0.0
@@ -181,7 +181,7 @@ def judge_places(search: Any, grades: Any, first: int, n_shown: int) -> float:
     return total
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def click_list(search: Any, asked: Any, group: int, n_shown: int, lane: int) -> bool:
     """Whether the person would click anywhere, and where they do; twin of the users."""
     keys, half = search.of_searches, pad_places(asked.examine.shape[1])
@@ -193,13 +193,13 @@ def click_list(search: Any, asked: Any, group: int, n_shown: int, lane: int) -> 
     return would
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def pad_places(k: int) -> int:
     """Room for the draws of one kind for a list. Why whole registers: draws of two kinds are then made together."""
     return (k + LANES - 1) // LANES * LANES
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def click_places(search: Any, examine: Any, click: Any, n_shown: int) -> bool:
     """What the person would click on if they saw it; whether there is any such place."""
     is_any = False
@@ -209,7 +209,7 @@ def click_places(search: Any, examine: Any, click: Any, n_shown: int) -> bool:
     return is_any
 
 
-@njit(**FLAGS)
+@njit(**INLINED)
 def stop_reading(search: Any, stop: Any, n_shown: int, draws: Any) -> None:
     """Take back the clicks below the one after which the person left."""
     has_left = False

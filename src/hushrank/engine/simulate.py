@@ -17,6 +17,7 @@ from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.choice import EngineChoice, choose_engine
 from hushrank.engine.device import choose_platform, describe_platform, import_jax, spare_mappings
 from hushrank.engine.inputs import Advance, initial_params
+from hushrank.engine.kernel_fallback import compile_with_fallback
 from hushrank.engine.plan import Cell, Plan, estimate_bytes, make_plans
 from hushrank.engine.setting import Method, Setting
 from hushrank.engine.task import Task
@@ -223,11 +224,11 @@ def load_engine(engine: str, platform: str, *, threads: int) -> Callable[[Settin
     from hushrank.engine.gathered import compile_gathered
     from hushrank.engine.program import compile_rounds
 
-    def compile_method(setting: Setting, plan: Plan) -> Advance:
+    def compile_plan(setting: Setting, plan: Plan) -> Advance:
         compile_method = compile_gathered if setting.method.is_gathered else compile_rounds
         return compile_method(setting, plan, platform=platform)
 
-    return compile_method
+    return partial(compile_with_fallback, compile_plan, platform=platform)
 
 
 def count_devices(method: Method, options: Options, platform: str) -> int:

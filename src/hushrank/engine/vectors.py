@@ -1,8 +1,8 @@
 """What a search draws and computes for many documents at once: loops that the compiler turns into vector instructions.
 
-Nothing here is written for one processor. LLVM makes of flat loops without branches, and of the three operations at the
-end of this file, what the widest registers can do, and ordinary instructions where there are none. Arrays have room for
-whole registers: `make_room`. What is computed beyond a list's end is never read.
+Nothing here is written for one processor. LLVM makes of flat loops without branches, and of the operations in
+`lanes.py`, what the widest registers can do, and ordinary instructions where there are none. Arrays have room for whole
+registers: `make_room`. What is computed beyond a list's end is never read.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hushrank.engine.lanes import (
     multiply_add,
     select,
     splat,
+    spread,
     store,
 )
 
@@ -222,20 +223,23 @@ def multiply_rows(rows: Any, vector: Any, out: Any) -> None:
 
 
 @njit(**FLAGS)
-def add_some_rows(total: Any, rows: Any, places: Any, weights: Any, n: int) -> None:
-    """total [p] += the sum of weights[i] * rows[places[i]] over i < n; `total` is part of `make_room`."""
-    p = len(total)
+def add_some_rows(total: Any, factor: Any, rows: Any, places: Any, weights: Any, n: int) -> None:
+    """total [p] += factor * the sum of weights[i] * rows[places[i]] over i < n, rows [.., p or more].
+
+    `total` has room for whole registers; zero is added to what lies beyond its end.
+    """
+    p, wide = len(total), rows.shape[1]
     whole, last = p - p % LANES, (1 << p % LANES) - 1
     for f in range(0, whole, LANES):
-        lanes = load(total, f)
+        lanes = splat(_ZERO)
         for i in range(n):
-            lanes = multiply_add(load(rows, places[i] * p + f), splat(weights[i]), lanes)
-        store(total, f, lanes)
+            lanes = multiply_add(load(rows, places[i] * wide + f), splat(weights[i]), lanes)
+        store(total, f, multiply_add(lanes, splat(factor), load(total, f)))
     if last:
-        lanes = load(total, whole)
+        lanes = splat(_ZERO)
         for i in range(n):
-            lanes = multiply_add(load_some(rows, places[i] * p + whole, last), splat(weights[i]), lanes)
-        store(total, whole, lanes)
+            lanes = multiply_add(load_some(rows, places[i] * wide + whole, last), splat(weights[i]), lanes)
+        store(total, whole, multiply_add(lanes, splat(factor), load(total, whole)))
 
 
 @njit(**FLAGS)
@@ -248,49 +252,80 @@ def apply_gradient(local: Any, gradient: Any, rate: Any) -> None:
 
 @njit(**FLAGS)
 def multiply(out: Any, left: Any, right: Any, first: Any) -> None:
-    """out = first + left @ right: [n, w] of [n, m or more] and [m, w], `first` [1, w] for all rows; w >= LANES.
+    """out[:n] = first + left @ right: [n, whole registers] of [n, m] and [m, w], `first` [w] for all rows.
 
-    A sum runs over m in order, whichever block it is in. Where blocks do not fit, the last one is moved back, and some
-    numbers are worked out twice. Why in registers: a loop of Numba alone keeps its sums in memory, and takes three
-    times as long.
+    A sum runs over m in order, whichever block it is in. What a register holds beyond a row's end is what lies there,
+    so `right` and `first` have room for one more. Why in registers: a loop of Numba alone keeps its sums in memory,
+    and takes three times as long.
     """
-    n, width = left.shape[0], right.shape[1]
-    for at in range(0, width, LANES):  # Why first: sixteen columns of `right` then stay in the cache
-        column = min(at, width - LANES)
-        if n < ROWS:
-            for row in range(n):
-                _multiply_one(out, left, right, load(first, column), row, column)
-        else:
-            for row in range(0, n, ROWS):
-                _multiply_six(out, left, right, load(first, column), min(row, n - ROWS), column)
+    n = left.shape[0]
+    for column in range(0, right.shape[1], LANES):  # Why first: sixteen columns of `right` then stay in the cache
+        for row in range(0, n, ROWS):
+            _multiply_six(out, left, right, load(first, column), row, n - 1, column)
 
 
 @njit(**FLAGS)
-def _multiply_one(out: Any, left: Any, right: Any, total: Any, row: int, column: int) -> None:
-    width = right.shape[1]
-    for j in range(right.shape[0]):
-        total = multiply_add(splat(left[row, j]), load(right, j * width + column), total)
-    store(out, row * width + column, total)
-
-
-@njit(**FLAGS)
-def _multiply_six(out: Any, left: Any, right: Any, first: Any, row: int, column: int) -> None:
-    width = right.shape[1]
+def _multiply_six(out: Any, left: Any, right: Any, first: Any, row: int, last: int, column: int) -> None:
+    """Of six rows from this one; where there are fewer, the last one several times."""
+    depth, width, wide = right.shape[0], right.shape[1], out.shape[1]
+    i, j, k, l, m = min(row + 1, last), min(row + 2, last), min(row + 3, last), min(row + 4, last), min(row + 5, last)
     a = b = c = d = e = f = first
-    for j in range(right.shape[0]):
-        lanes = load(right, j * width + column)
-        a = multiply_add(splat(left[row, j]), lanes, a)
-        b = multiply_add(splat(left[row + 1, j]), lanes, b)
-        c = multiply_add(splat(left[row + 2, j]), lanes, c)
-        d = multiply_add(splat(left[row + 3, j]), lanes, d)
-        e = multiply_add(splat(left[row + 4, j]), lanes, e)
-        f = multiply_add(splat(left[row + 5, j]), lanes, f)
-    store(out, row * width + column, a)
-    store(out, (row + 1) * width + column, b)
-    store(out, (row + 2) * width + column, c)
-    store(out, (row + 3) * width + column, d)
-    store(out, (row + 4) * width + column, e)
-    store(out, (row + 5) * width + column, f)
+    for at in range(depth):
+        lanes = load(right, at * width + column)
+        a = multiply_add(spread(left, row * depth + at), lanes, a)
+        b = multiply_add(spread(left, i * depth + at), lanes, b)
+        c = multiply_add(spread(left, j * depth + at), lanes, c)
+        d = multiply_add(spread(left, k * depth + at), lanes, d)
+        e = multiply_add(spread(left, l * depth + at), lanes, e)
+        f = multiply_add(spread(left, m * depth + at), lanes, f)
+    store(out, row * wide + column, a)
+    store(out, i * wide + column, b)
+    store(out, j * wide + column, c)
+    store(out, k * wide + column, d)
+    store(out, l * wide + column, e)
+    store(out, m * wide + column, f)
+
+
+@njit(**FLAGS)
+def add_products(total: Any, factor: Any, left: Any, places: Any, right: Any, n: int, sums: Any) -> None:
+    """total [m, w] += factor * the sum of left[places[i]] x right[i] over i < n: [m] and [whole registers].
+
+    Where w is no multiple of LANES, a register reaches into the next row of `total`: so `total` has room for one more,
+    and `right` zeros after w, which are added there. sums [m, LANES]: room
+    """
+    for column in range(0, total.shape[1], LANES):
+        for first in range(0, n, ROWS):
+            _add_six(total, factor, left, places, right, first, n - 1, column, sums)
+
+
+@njit(**FLAGS)
+def _add_six(
+    total: Any, factor: Any, left: Any, places: Any, right: Any, first: int, last: int, column: int, sums: Any
+) -> None:
+    """Of six products from this one; where there are fewer, the others are zero."""
+    depth, width, wide, none = left.shape[1], total.shape[1], right.shape[1], splat(_ZERO)
+    h, i, j = first, min(first + 1, last), min(first + 2, last)
+    k, l, m = min(first + 3, last), min(first + 4, last), min(first + 5, last)
+    a = load(right, h * wide + column)
+    b = load(right, i * wide + column) if i > h else none
+    c = load(right, j * wide + column) if j > i else none
+    d = load(right, k * wide + column) if k > j else none
+    e = load(right, l * wide + column) if l > k else none
+    f = load(right, m * wide + column) if m > l else none
+    h, i, j = places[h] * depth, places[i] * depth, places[j] * depth
+    k, l, m = places[k] * depth, places[l] * depth, places[m] * depth
+    for at in range(depth):
+        lanes = none if first == 0 else load(sums, at * LANES)
+        lanes = multiply_add(spread(left, h + at), a, lanes)
+        lanes = multiply_add(spread(left, i + at), b, lanes)
+        lanes = multiply_add(spread(left, j + at), c, lanes)
+        lanes = multiply_add(spread(left, k + at), d, lanes)
+        lanes = multiply_add(spread(left, l + at), e, lanes)
+        lanes = multiply_add(spread(left, m + at), f, lanes)
+        if first + ROWS <= last:  # Why: the total is rounded once, as in the plain twin
+            store(sums, at * LANES, lanes)
+        else:
+            store(total, at * width + column, multiply_add(lanes, splat(factor), load(total, at * width + column)))
 
 
 @njit(**FLAGS)

@@ -69,7 +69,11 @@ def check_round() -> Check:
         compared = compare_rounds()
     except Exception as error:  # Why: as above
         return Check("engine", False, " ".join(str(error).split())[:200])
+    from hushrank.engine.kernel_fallback import first_failure
+
     is_well, words = judge_rounds(*compared)
+    if missing := first_failure():
+        words = f"{words}, but slower than they could be: the GPU's kernel cannot be compiled ({missing})"
     return Check("engine", is_well, f"{words} ({time.monotonic() - began:.1f} s with compilation)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.engine.estimate import count_planned, estimate_plain_seconds
+from hushrank.engine.kernel_fallback import why_no_kernel
 from hushrank.engine.record import stack_named
 from hushrank.engine.setting import Setting
 from hushrank.engine.simulate import CellResult
@@ -61,7 +62,16 @@ def review_results(setting: Setting, results: list[CellResult]) -> list[Notice]:
     has_moved = [result.first is None or bool(np.any(result.params != result.first)) for result in results]
     quality = [not (result.test[0] == result.test[-1] and result.vali[0] == result.vali[-1]) for result in results]
     trained = [*review_scores(setting, results), *notice_unmoved(has_moved, quality), *notice_fall(curves)]
-    return [*trained, *review_remedy(setting, results)]
+    return [*trained, *review_remedy(setting, results), *review_kernel(setting)]
+
+
+def review_kernel(setting: Setting) -> list[Notice]:
+    """Whether the run was slower than this GPU allows."""
+    reason = why_no_kernel(setting)
+    if reason is None:
+        return []
+    sentence = f"hushrank's GPU kernel could not be compiled ({reason}), so XLA's own kernels were used."
+    return [Notice("no-gpu-kernel", sentence, "Results are equal to rounding; only speed suffers.", kind="note")]
 
 
 def review_remedy(setting: Setting, results: list[CellResult]) -> list[Notice]:
