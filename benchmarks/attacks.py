@@ -1,4 +1,4 @@
-"""Attacks x rules x shares of malicious clients: offline nDCG@10 on test and validation queries, as one matrix.
+r"""Attacks x rules x shares of malicious clients: offline nDCG@10 on test and validation queries, as one matrix.
 
     python -m benchmarks.attacks --data DIR/MQ2008 --json docs/benchmarks/attacks.json [--jobs 2] [--repeats 1]
 
@@ -7,7 +7,16 @@ clients, five searches of each in 1,000 rounds, five folds, three users. Fang et
 tailored attack are run with partial and with full knowledge (NAME:full). `fang-median` is `fang-trimmed-mean`,
 `false-rewards` is for evolution strategies, which know no rules, and `opposite-model` is made to be noticed. Writes
 JSON after every cell, and at the end one HTML page. Killed, it continues with --resume. `python -m
-benchmarks.attacks_compare` judges a rule from the JSON.
+benchmarks.attacks_compare` judges a rule from the JSON. Five seeds of what that needs, many clients of whom a hundred
+are asked in a round, and attacks that know `watchful`:
+
+    ... --json docs/benchmarks/attacks_five.json --repeats 5 --shares 0,10,20,30 --rules mean,watchful --chosen-in \
+        docs/benchmarks/attacks.json
+    ... --json docs/benchmarks/attacks_many.json --set n_clients=1000 --set cohort=100 --set rounds=300 \
+        --shares 0,1,5,10,20 --others-at 1,5,10,20 --rules mean,median,watchful \
+        --attacks none,poisoned-clicks,sign-flip,little-is-enough,min-max
+    ... --json docs/benchmarks/attacks_adaptive.json --shares 0 --others-at 10,30 --rules mean,watchful --attacks \
+        none,sign-flip:rare,sign-flip:late,promote:rare,promote:late,min-max:disguised,sidestep,sidestep:turning
 """
 
 from __future__ import annotations
@@ -18,7 +27,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -26,19 +35,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+import numpy as np
+
+from benchmarks.attacks_compare import JUDGED, choose_rivals
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.tolerance import NotDefinedError
 from hushrank.engine.evaluate import DivergedError
 from hushrank.engine.plan import make_plan
 from hushrank.engine.setting import Setting
-from hushrank.engine.simulate import Options, prepare, read_cell, run_batches, simulate
+from hushrank.engine.simulate import CellResult, Options, prepare, read_cell, run_batches, simulate
 from hushrank.files import Json, JsonObject, read_json, write_text
 from hushrank.look.numbers import format_duration, format_value
 from hushrank.recipes.recipe import NAMED, Recipe, change_recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.recipes.values import parse_assignments
-from hushrank.reports.attack_matrix import DIVERGED, FORMAT, NOT_DEFINED, PEACE, RUN, write_matrix
+from hushrank.reports.attack_matrix import DIVERGED, FORMAT, NOT_DEFINED, PEACE, RUN, read_matrix, write_matrix
 from hushrank.runs.environment import now
+from hushrank.types import Array
 
 USERS = ("perfect", "navigational", "informational")
 THESIS = (
@@ -49,8 +62,22 @@ OTHERS = (
     *("sign-flip", "gaussian", "scaled", "min-max", "min-max:full", "min-sum", "min-sum:full"),
     *("tailored", "tailored:full", "at-bound", "promote"),
 )
-LEFT_OUT = ("fang-median", "false-rewards", "opposite-model")
+LATE = -50  # rounds from the end
+LEFT_OUT = ("fang-median", "false-rewards", "opposite-model", "sidestep")
+# Attacks that know how `watchful` looks and stay below it: 4.5 lengths are not yet loud, what each learnt sets liars
+# apart, honest rounds in between or before make up for lies. {name: keys}
+_BELOW_LOUD = 4.5
+ADAPTIVE: dict[str, JsonObject] = {
+    "sign-flip:rare": {"scale": _BELOW_LOUD, "attack_every": 6},
+    "sign-flip:late": {"scale": _BELOW_LOUD, "attack_from": LATE},
+    "promote:rare": {"length": _BELOW_LOUD, "attack_every": 10, "attack_disguise": True},
+    "promote:late": {"length": _BELOW_LOUD, "attack_from": LATE, "attack_disguise": True},
+    "min-max:disguised": {"knowledge": "full", "attack_disguise": True},
+    "sidestep": {},
+    "sidestep:turning": {"scale": 1.5, "turn_every": 10},
+}
 SHARES, OTHERS_AT = (0.0, 10.0, 20.0, 30.0, 40.0), (20.0,)
+TOLD = ("caught", "wronged")  # what rules that trust say of liars and of honest clients
 _DIGITS = 5
 
 
@@ -83,6 +110,7 @@ class Wanted:
     assumed: float = 20.0  # per cent of the clients, with nobody malicious
     changes: JsonObject = field(default_factory=dict)  # recipe keys
     device: str = "cpu"
+    chosen: Mapping[str, str] = field(default_factory=dict)  # {attack: a rule that is run beside the others}
 
     @property
     def base(self) -> Recipe:
@@ -95,14 +123,23 @@ class Wanted:
             return [share for share in self.shares if share == 0]
         return [share for share in (self.shares if attack in THESIS else self.others_at) if share > 0]
 
+    def rules_of(self, attack: str) -> Sequence[str]:
+        more = [self.chosen[attack]] if attack in self.chosen else []
+        return list(dict.fromkeys([*self.rules, *more]))
+
     def list_tasks(self) -> Iterator[Task]:
         base = self.base
         for attack in self.attacks:
             for share in self.shares_of(attack):
-                for rule in self.rules:
-                    changes = {"aggregation": rule, **attack_keys(attack, round(share * base.n_clients / 100))}
-                    if attack == PEACE and rule != "mean":
-                        changes["assumed_malicious"] = round(self.assumed * base.n_clients / 100)
+                for rule in self.rules_of(attack):
+                    changes = {
+                        "aggregation": rule,
+                        **attack_keys(attack, round(share * base.n_clients / 100), base.rounds),
+                    }
+                    if rule != "mean" and (attack == PEACE or base.cohort is not None):
+                        # Why: rules see the clients that are asked in a round, of which the same share lies on average
+                        assumed = self.assumed if attack == PEACE else share
+                        changes["assumed_malicious"] = round(assumed * (base.cohort or base.n_clients) / 100)
                     yield Task(attack, share, rule, base, changes, self.device)
 
     def describe(self) -> Json:
@@ -122,12 +159,14 @@ class Wanted:
         }
 
 
-def attack_keys(attack: str, n_malicious: int) -> Json:
-    """Recipe keys of NAME or NAME:full."""
+def attack_keys(attack: str, n_malicious: int, rounds: int) -> Json:
+    """Recipe keys of NAME, NAME:full or one that adapts."""
     if attack == PEACE:
         return {}
-    name, _, knowledge = attack.partition(":")
-    return {"attack": name, "n_malicious": n_malicious, **({"knowledge": knowledge} if knowledge else {})}
+    name, _, variant = attack.partition(":")
+    more = ADAPTIVE.get(attack, {"knowledge": variant} if variant else {})
+    late = {"attack_from": max(1, rounds + 1 + LATE)} if more.get("attack_from") == LATE else {}
+    return {"attack": name, "n_malicious": n_malicious, **more, **late}
 
 
 def run_task(task: Task) -> Json:
@@ -135,7 +174,7 @@ def run_task(task: Task) -> Json:
 
     A training that diverged counts as 0, and those beside it as what they reached.
     """
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     row: Json = {"attack": task.attack, "share": task.share, "rule": task.rule}
     options = Options(device=task.device, workers=1)
     try:
@@ -151,7 +190,10 @@ def run_task(task: Task) -> Json:
         for split in ("test", "vali")
     }
     state = DIVERGED if lost == len(results) else RUN
-    return {**row, "state": state, "seconds": passed(began), **({"n_diverged": lost} if lost else {}), **found}
+    told = {name: mean_by_user(results, name) for name in TOLD}
+    found |= {name: by_user for name, by_user in told.items() if by_user}
+    spent = {"seconds": passed(began), "cpu_seconds": round(time.process_time() - cpu_began, 2)}
+    return {**row, "state": state, **spent, **({"n_diverged": lost} if lost else {}), **found}
 
 
 class Training(NamedTuple):
@@ -160,6 +202,8 @@ class Training(NamedTuple):
     user: str
     test: float | None  # nDCG@10 of the last ranker; None: it diverged
     vali: float | None
+    caught: float | None = None  # part of the liars' updates that did not count, mean over rounds; None: not told
+    wronged: float | None = None  # the same of the honest clients'
 
 
 def read_last(training: Training, split: str) -> float:
@@ -167,10 +211,27 @@ def read_last(training: Training, split: str) -> float:
     return 0.0 if value is None else round(value, _DIGITS)
 
 
+def mean_by_user(trainings: Sequence[Training], name: str) -> Json:
+    """{user: mean over trainings of what the rule tells}; users of whom it tells nothing are left out."""
+    told = {user: [getattr(t, name) for t in trainings if t.user == user] for user in {t.user for t in trainings}}
+    known = {user: [value for value in values if value is not None] for user, values in told.items()}
+    return {user: round(fmean(values), _DIGITS) for user, values in sorted(known.items()) if values}
+
+
 def train_all(setting: Setting, options: Options) -> list[Training]:
     """At once; fails where one training diverges."""
     results, _ = simulate(setting, options)
-    return [Training(each.user, float(each.test[-1]), float(each.vali[-1])) for each in results]
+    return [read_training(each) for each in results]
+
+
+def read_training(result: CellResult) -> Training:
+    told = (mean_told(result.shown.get(f"evidence/{name}")) for name in TOLD)
+    return Training(result.user, float(result.test[-1]), float(result.vali[-1]), *told)
+
+
+def mean_told(rounds: Array | None) -> float | None:
+    """Over the rounds that have it: none where nobody lies, or where the rule tells nothing."""
+    return None if rounds is None or np.isnan(rounds).all() else float(np.nanmean(rounds))
 
 
 def train_each(setting: Setting, options: Options) -> list[Training]:
@@ -184,8 +245,7 @@ def train_each(setting: Setting, options: Options) -> list[Training]:
         except DivergedError:
             found.append(Training(setting.users[cell.user][0], None, None))
         else:
-            each = read_cell(setting, cell, done, 0)
-            found.append(Training(each.user, float(each.test[-1]), float(each.vali[-1])))
+            found.append(read_training(read_cell(setting, cell, done, 0)))
     return found
 
 
@@ -278,13 +338,14 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = Wanted(
         chosen.data,
         rules=split_words(chosen.rules, aggregation_names(), "rule"),
-        attacks=split_words(chosen.attacks, (PEACE, *THESIS, *OTHERS), "attack"),
+        attacks=split_words(chosen.attacks, (PEACE, *THESIS, *OTHERS), "attack", more=tuple(ADAPTIVE)),
         shares=split_numbers(chosen.shares),
         others_at=split_numbers(chosen.others_at),
         repeats=chosen.repeats,
         assumed=chosen.assumed,
         changes=parse_assignments(chosen.set),
         device=chosen.device,
+        chosen=choose_rivals(read_matrix(read_json(chosen.chosen_in)), JUDGED) if chosen.chosen_in else {},
     )
     found = carry_out(wanted, chosen.json, jobs=chosen.jobs, resume=chosen.resume)
     print(f"{chosen.json}; page: {write_matrix(found, chosen.html)}")
@@ -301,6 +362,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="cpu", help="cpu or gpu")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--rules", help="some of them, with commas between; default: all")
+    parser.add_argument("--chosen-in", type=Path, help=f"a matrix: adds each attack's best rule there but {JUDGED}")
     parser.add_argument("--attacks", help=f"the same; {PEACE} is peace, NAME:full an attack with full knowledge")
     parser.add_argument("--shares", default="0,10,20,30,40", help="per cent malicious clients; 0: peace")
     parser.add_argument("--others-at", default="20", help="shares of the attacks that are not the thesis'")
@@ -309,11 +371,11 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def split_words(text: str | None, known: Sequence[str], what: str) -> Sequence[str]:
-    """Refuses what is not known."""
+def split_words(text: str | None, known: Sequence[str], what: str, *, more: Sequence[str] = ()) -> Sequence[str]:
+    """Refuses what is not known; more: what is known and not taken unless it is named."""
     words = tuple(known) if text is None else tuple(text.split(","))
-    if unknown := [word for word in words if word not in known]:
-        raise ValueError(f"{', '.join(unknown)}: no such {what}. There are {', '.join(known)}.")
+    if unknown := [word for word in words if word not in (*known, *more)]:
+        raise ValueError(f"{', '.join(unknown)}: no such {what}. There are {', '.join((*known, *more))}.")
     return words
 
 

@@ -25,9 +25,10 @@ from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t
 from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, read_matrix
 
 PEACE_MARGIN, MARGIN, ENOUGH, LEVEL = 0.002, 0.005, 0.9, 0.05
+JUDGED, MOST_SHARE = "watchful", 30.0  # unless another rule, another largest share of malicious clients is named
 
 
-def judge_rule(matrix: Matrix, rule: str, *, most_share: float = 30.0) -> Json:
+def judge_rule(matrix: Matrix, rule: str, *, most_share: float = MOST_SHARE) -> Json:
     """All verdicts on one rule; None: not judged."""
     peace, cells = judge_peace(matrix, rule), judge_cells(matrix, rule, most_share=most_share)
     missing = find_missing(matrix, rule, most_share=most_share)
@@ -79,6 +80,12 @@ def group_lines(matrix: Matrix, most_share: float) -> list[list[MatrixLine]]:
     lines = [line for line in matrix.lines if line.attack != PEACE and line.share <= most_share]
     attacks = dict.fromkeys(line.attack for line in lines)
     return [[line for line in lines if line.attack == attack] for attack in attacks]
+
+
+def choose_rivals(matrix: Matrix, rule: str, *, most_share: float = MOST_SHARE) -> dict[str, str]:
+    """{attack: the best other rule by validation queries}"""
+    found = {lines[0].attack: matrix.choose_rule(lines, without=[rule]) for lines in group_lines(matrix, most_share)}
+    return {attack: best for attack, best in found.items() if best is not None}
 
 
 def find_missing(matrix: Matrix, rule: str, *, most_share: float) -> list[Json]:
@@ -168,8 +175,8 @@ def describe_cell(cell: Json) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--rule", default="watchful")
-    parser.add_argument("--most-share", type=float, default=30.0, help="per cent malicious clients")
+    parser.add_argument("--rule", default=JUDGED)
+    parser.add_argument("--most-share", type=float, default=MOST_SHARE, help="per cent malicious clients")
     parser.add_argument("--json", type=Path, help="where to write the verdicts")
     chosen = parser.parse_args(arguments)
     found = judge_rule(read_matrix(*map(read_json, chosen.files)), chosen.rule, most_share=chosen.most_share)

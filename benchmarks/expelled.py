@@ -1,6 +1,7 @@
 """What `watchful` costs where clients differ and nobody lies: its rankers beside FedAvg's, and whom it left out.
 
     python -m benchmarks.expelled --data DIR/MQ2008 --json docs/benchmarks/expelled.json [--rounds 1000] [--repeats 2]
+    python -m benchmarks.expelled --data DIR/MQ2008 --json docs/benchmarks/expelled.json --cases quantity --repeats 10
 
 Thesis' sizes (three to five clients) and three times as many. FedAvg is the mean of all updates at once (`trimmed-mean`
 that trims nobody), which gives the same bits as `watchful` while that leaves nobody out.
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from hushrank.engine.simulate import CellResult, Options, simulate
-from hushrank.files import Json, write_json
+from hushrank.files import Json, read_json, write_json
 from hushrank.metrics.significance import equivalence_test
 from hushrank.recipes.recipe import NAMED, change_recipe
 from hushrank.recipes.resolve import resolve
@@ -87,9 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="the others stay as kept")
     asked = parser.parse_args(arguments)
-    tasks = [(asked.data, case, asked.rounds, asked.repeats) for case in CASES]
-    rows: list[Json] = []
+    tasks = [(asked.data, case, asked.rounds, asked.repeats) for case in asked.cases]
+    kept = read_json(asked.json)["rows"] if asked.json is not None and asked.json.exists() else []
+    rows: list[Json] = [row for row in kept if row["case"] not in asked.cases]
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
         for found in pool.map(measure, tasks):
             rows += found
@@ -97,8 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{row['case']:30} {row['user']:14} {row['mean']:.4f} {row['gap']:+.4f} {row['left_out']:.3f}")
             sys.stdout.flush()
     if asked.json is not None:
-        about = {"rounds": asked.rounds, "repeats": asked.repeats, "margin": MARGIN}
-        write_json(asked.json, {"about": about, "rows": rows})
+        order = list(CASES)
+        rows.sort(key=lambda row: order.index(row["case"]))
+        write_json(asked.json, {"about": {"rounds": asked.rounds, "margin": MARGIN}, "rows": rows})
     return 0
 
 

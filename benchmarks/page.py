@@ -118,8 +118,9 @@ def describe_rest(rows: list[dict[str, Any]], limits: dict[str, Any]) -> str:
         "features of that set are in the cache, and lists are short; we have not counted what these steps wait for. "
         f"`{wide}` reads {work.n_bytes / 1e3:.0f} KB of features for a search, {rate * work.n_bytes / 1e9:.0f} GB per "
         f"second at the speed above, where copying reads and writes {limits['copy_gb_per_second']} GB per second: "
-        "scores are most of its time, and they wait for memory. MQ2008 gains less than the others: its lists have "
-        "20 documents, so that more of a search is work that does not depend on their length."
+        "scores are most of its time, and they wait for memory. Training on MQ2008 gains less than `1000x4`: its "
+        "lists have 20 documents, so that more of a search is work that does not depend on their length, and its time "
+        "includes evaluation and what NumPy does between the rounds."
     )
 
 
@@ -197,7 +198,21 @@ def describe_gpu(data: Path) -> list[str]:
         "| benchmark | per second | lowest to highest | ready in | device |",
         "| --- | ---: | ---: | ---: | --- |",
     ]
-    return [title, "\n".join([*header, *lines])]
+    return [title, "\n".join([*header, *lines]), *describe_gpu_kernel(data)]
+
+
+def describe_gpu_kernel(data: Path) -> list[str]:
+    """What one kernel for a client's whole round gains, and what is left."""
+    lines = [
+        f"| `{row['name']}` | {row['before']:,} | {row['now']:,} | {row['times']} | "
+        f"{row['microseconds_per_round']} | {row['microseconds_in_kernel'] or ''} | {row['lists']} |"
+        for row in read(data, "gpu_kernel")["rows"]
+    ]
+    header = [
+        "| benchmark | before, per second | now, per second | times | a round, in us | in the kernel | lists |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    return ["### One kernel for a client's round", _GPU_KERNEL, "\n".join([*header, *lines]), _GPU_BOUND]
 
 
 def describe_h200_limits(data: Path) -> list[str]:
@@ -247,15 +262,28 @@ rounded (`evolution_speed.json`)."""
 _VECTORS = """\
 The rows above were taken with an earlier loop, which computed logarithms and exponentials one by one. The loop now
 works on sixteen numbers at once ([how](engine.md)). Both versions ran on another machine (Zen 4, AVX-512) by turns, on
-one thread each, from equal states: interactions per CPU-second in the best of the turns, and their ratio. Lists are the
-same but for near-ties, where scores that were summed in another order differ in their last bit. `python -m
-benchmarks.kernel_ratio --against SRC` measures it anew."""
+one thread each, from equal states, while other work ran there: interactions per CPU-second in the best of the turns,
+and their ratio. Lists are the same but for near-ties, where scores that were summed in another order differ in their
+last bit. `python -m benchmarks.kernel_ratio --against SRC` measures it anew."""
 
 _NETWORKS = """\
 The row of `mlp64` above was taken with `xla`, before networks had a fused loop of their own. Here both engines ran on
 another machine (Zen 4, AVX-512), by turns and on one thread each, while other work ran there: interactions per
 CPU-second in the best of the turns, and their ratio. `python -m benchmarks.engine_ratio` measures it anew."""
 
+_GPU_KERNEL = """The rows above were taken when XLA made some eighty kernels of a round, each of which waited for
+the one before. Now all that a client does in a round is one kernel ([how](engine.md)), and rounds in a row are one
+graph that the GPU runs by itself. Every version first gave the plain round's answer. Rows
+whose lists are *merged* were measured side by side with *before*. Rows whose lists are held as a *whole* were measured
+apart from it, with the kernel's first form; its present form has not been timed for them."""
+_GPU_BOUND = """What limits them (`python -m benchmarks.gpu_profile`; all variants are in
+`docs/benchmarks/gpu_kernel.json`): a round of 1,000 linear clients spends half of its time in the kernel and half in
+some twenty small kernels and copies that sample, name keys and add up. 10,000 clients spend nine tenths of it in the
+kernel (286 of 319 us with tiles of 64), and there lists that are merged tile by tile are slower, 71 instead of 142
+million a second: they take more instructions. For 15 small trainings merging is faster, 12.0 instead of 10.7 million.
+`mslr-like` spends two thirds in the kernel, and the network 86 %. A network's weights and products take 255 registers
+of each thread, as compiled, so that a multiprocessor holds two clients at a time; we did not measure what they wait
+for. Tiles of 16 or 64 documents, two or eight warps, and products in six parts of bfloat16 were slower."""
 _SIDE_BY_SIDE = """\
 How many times the interactions per CPU-second of the research code that was published with the papers, training only.
 Both codes ran on **one machine**, by turns, one thread each, on fold 1 of the real MQ2007. The ratio is the median of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 
-from tables import USERS, Tables, make_markdown, read
+from tables import USERS, Row, Tables, make_markdown, read
 
 from hushrank.look.numbers import format_signed, format_value
 from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, matrix_map, name_attack, read_matrix
@@ -92,13 +94,55 @@ def heat(data: Path) -> str:
     return matrix_map(load(data), SHOWN, name="attacks-heat")
 
 
+def judged(data: Path) -> str:
+    """`watchful` against the rule that validation queries choose and against plain averaging, over five seeds."""
+    cells: dict[tuple[str, float], list[Row]] = {}
+    for cell in read(data, "attacks_judged")["cells"]:
+        cells.setdefault((cell["attack"], cell["share"]), []).append(cell)
+    rows = [
+        [
+            name_attack(attack),
+            f"`{found[0]['best']}`",
+            f"{share:g} %",
+            *(" / ".join(format_signed(cell[key]) for cell in found) for key in ("difference", "over_mean")),
+        ]
+        for (attack, share), found in cells.items()
+    ]
+    header = ["attack", "chosen", "malicious", "`watchful` minus chosen", "`watchful` minus `mean`"]
+    return make_markdown(header, rows, n_words=2)
+
+
+def beside(data: Path, *, name: str) -> str:
+    """Quality of each user by attack, share and rule, and whose updates `watchful` left out."""
+    found = read(data, name)
+    matrix = read_matrix(found)
+    told = {(row["attack"], row["share"]): row for row in found["cells"] if row["rule"] == "watchful"}
+    rows = []
+    for line in matrix.lines:
+        quality = [
+            " / ".join(format_value(matrix.mean_test(line, rule, user)) for user in matrix.users)
+            for rule in matrix.rules
+        ]
+        left_out = [share_of_updates(told[line.attack, line.share].get(part)) for part in ("caught", "wronged")]
+        rows.append([name_attack(line.attack), f"{line.share:g} %", *quality, *left_out])
+    rules = [f"`{rule}`" for rule in matrix.rules]
+    header = ["attack", "malicious", *rules, "liars' updates left out", "honest updates left out"]
+    return make_markdown(header, rows)
+
+
+def share_of_updates(by_user: Row | None) -> str:
+    """Mean over users."""
+    return f"{100 * fmean(by_user.values()):.1f} %" if by_user else "–"
+
+
 def expelled(data: Path) -> str:
     """Where clients differ and nobody lies."""
-    header = ["clients", "user", "mean", "`watchful` minus mean", "honest updates left out", "equal within .003"]
+    header = ["clients", "user", "n", "mean", "`watchful` minus mean", "honest updates left out", "equal within .003"]
     lines = [
         [
             row["case"],
             row["user"],
+            str(row["n"]),
             format_value(row["mean"]),
             f"{format_signed(row['gap'], decimals=4)} ± {row['error']:.4f}".replace("0.", "."),
             f"{100 * row['left_out']:.1f} %",
@@ -126,5 +170,8 @@ TABLES: Tables = {
     "attacks-rules": by_rule,
     "attacks-chosen": chosen,
     "attacks-heat": heat,
+    "attacks-judged": judged,
+    "attacks-many": partial(beside, name="attacks_many"),
+    "attacks-adaptive": partial(beside, name="attacks_adaptive"),
     "attacks-expelled": expelled,
 }

@@ -67,12 +67,16 @@ def live_poison(data: Path) -> str:
     cells = {(row["rule"], row["lie"]): row for row in found}
     lines = []
     for rule in rules:
-        attacked = [cells[rule, lie] for lie in lies]
-        named = [f"{row['named_alone']} of {row['n']}" if rule in telling else "gives no trust" for row in attacked]
-        qualities = [format_value(row["ndcg"]) for row in (cells[rule, "none"], *attacked)]
+        attacked = [cells.get((rule, lie)) for lie in lies]  # None: not run
+        named = [show_named(row) if rule in telling else "gives no trust" for row in attacked]
+        qualities = [format_value(row and row["ndcg"]) for row in (cells[rule, "none"], *attacked)]
         lines.append([f"`{rule}`", *qualities, *named])
     header = ["rule", "nobody lies", *(f"`{lie}`" for lie in lies), *(f"named, `{lie}`" for lie in lies)]
     return make_markdown(header, lines)
+
+
+def show_named(row: Row | None) -> str:
+    return "–" if row is None else f"{row['named_alone']} of {row['n']}"
 
 
 TABLES: Tables = {"poisoner": poisoner, "live_poison": live_poison, "hostile": hostile, "chaos": chaos}

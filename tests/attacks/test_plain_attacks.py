@@ -41,6 +41,29 @@ def test_at_the_bound_all_send_the_known_mean_backwards(knowledge: str) -> None:
     np.testing.assert_allclose(sent @ mean / (2.5 * lengths(mean)), -1.0, rtol=1e-6)
 
 
+def step_aside(updates: Array, round: int, **settings: object) -> Array:
+    """[p] what three liars add to what they learnt, the same for all; the ranker is the last update."""
+    attack, liars = find_attack("sidestep", **settings), np.arange(len(updates)) < 3
+    assert attack is not None
+    added = attack_updates(attack, updates, liars, Target(updates[-1], round, KEY)) - updates
+    np.testing.assert_allclose(added[:3], np.tile(added[0], (3, 1)), atol=1e-5)
+    assert not added[3:].any()
+    return np.asarray(added[0])
+
+
+def test_liars_who_step_aside_neither_oppose_the_ranker_nor_grow_loud() -> None:
+    updates = honest_updates(4, p=40)
+    step = step_aside(updates, 1, scale=2.0)
+    assert abs(step @ updates[-1]) < 1e-3
+    np.testing.assert_allclose(lengths(step), 2 * lengths(updates[:3]).mean(), rtol=1e-5)
+
+
+def test_liars_who_step_aside_turn_together_every_so_often() -> None:
+    steps = [step_aside(honest_updates(4, p=40), round, turn_every=5) for round in (5, 9, 10)]
+    np.testing.assert_allclose(steps[0], steps[1], atol=1e-5)
+    assert steps[0] @ steps[2] < 0.5 * steps[0] @ steps[0]  # 40 numbers drawn anew have a cosine of about .16
+
+
 def forge_opposite(own: Array, params: Array, **settings: object) -> Array:
     attack = find_attack("opposite-model", **settings)
     assert attack is not None

@@ -64,11 +64,13 @@ def test_what_is_said_of_the_live_poisoner_was_measured() -> None:
 
 def test_what_is_said_of_watchful_beside_a_live_poisoner_was_measured() -> None:
     runs = read("live_poison")["runs"]
-    attacked = [row for row in runs if (row["rule"], row["lie"]) == ("watchful", "sign-flip")]
-    assert all(row["named_alone"] for row in attacked) and len(attacked) == 5
-    assert {row["distrusted"][0]["low_since"] for row in attacked} == {10, 11, 12}
+    for lie, first, last in (("sign-flip", 14, 21), ("poisoned-clicks", 14, 15)):
+        attacked = [row for row in runs if (row["rule"], row["lie"]) == ("watchful", lie)]
+        assert all(row["named_alone"] for row in attacked) and len(attacked) == 5
+        since = [row["distrusted"][0]["low_since"] for row in attacked]
+        assert (min(since), max(since)) == (first, last)
+        assert f"from {first} to {last} (`{lie}`)" in PAGE
     peace = {(row["rule"], row["fold"]): row for row in runs if row["lie"] == "none"}
     for fold in range(1, 6):
         assert peace["watchful", fold]["distrusted"] == []
         assert peace["watchful", fold]["ndcg"] == pytest.approx(peace["mean", fold]["ndcg"], abs=1e-9)
-    assert "since a round from 10 to 12" in PAGE

@@ -11,10 +11,10 @@ import pytest
 from shown_blocks import ROOT
 
 from benchmarks import attacks
-from benchmarks.attacks_compare import judge_rule
+from benchmarks.attacks_compare import choose_rivals, judge_rule
 from hushrank.aggregation.named import aggregation_names
 from hushrank.attacks.named import ATTACKS, FunctionAttack, register_attack
-from hushrank.reports.attack_matrix import PEACE, MatrixLine, read_matrix
+from hushrank.reports.attack_matrix import PEACE, Matrix, MatrixLine, read_matrix
 
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "howto" / "which-rule.md").read_text(encoding="utf-8")
@@ -67,6 +67,57 @@ def test_the_watchful_server_is_near_the_chosen_rule_as_the_page_says() -> None:
     far = {(cell["attack"], cell["share"], cell["user"]) for cell in found["cells"] if not cell["is_near"]}
     assert far == {("gaussian", 20.0, "informational"), ("tailored:full", 20.0, "informational")}
     assert worst("watchful", 30) > -0.01 > worst("watchful", 40)
+
+
+def read_kept(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DOCS / "benchmarks" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_verdict_over_five_seeds_is_that_of_the_kept_cells() -> None:
+    found = judge_rule(read_matrix(read_kept("attacks_five")), "watchful")
+    assert found == read_kept("attacks_judged") and found["n_trainings"] == 25 and found["missing"] == []
+    assert f"{found['n_near']} of {found['n_cells']} combinations over five seeds" in PAGE
+    assert found["peace_holds"] and found["near_holds"] and found["worse_holds"]
+
+
+def test_among_many_clients_the_watchful_server_loses_least_and_wrongs_nobody() -> None:
+    found = read_kept("attacks_many")
+    matrix = read_matrix(found)
+    lowest = {rule: min(mean_losses(matrix, rule)) for rule in matrix.rules}
+    assert lowest["watchful"] > -0.02 > -0.16 > lowest["median"] > lowest["mean"]
+    told = [row for row in found["cells"] if row["rule"] == "watchful"]
+    assert len(told) == 17 and all(set(row["wronged"].values()) == {0.0} for row in told)
+
+
+def mean_losses(matrix: Matrix, rule: str) -> list[float]:
+    """Against plain averaging with nobody malicious: every attack, share and user."""
+    return [
+        (matrix.mean_test(line, rule, user) or 0.0) - (matrix.peace(user) or 0.0)
+        for line in matrix.lines
+        for user in matrix.users
+    ]
+
+
+def test_liars_who_know_the_watchful_server_gain_little() -> None:
+    matrix = read_matrix(read_kept("attacks_adaptive"))
+    assert {line.attack for line in matrix.lines} == {PEACE, *attacks.ADAPTIVE}
+    assert round(min(mean_losses(matrix, "watchful")), 3) == -0.014 and "at worst `watchful` is .014 below" in PAGE
+    assert min(mean_losses(matrix, "mean")) < -0.2
+
+
+def test_a_cohort_makes_rules_reckon_with_its_own_liars() -> None:
+    """A fifth of ten clients lies, and a fifth of the five that are asked."""
+    wanted = attacks.Wanted("tiny", ["median", "krum"], ["sign-flip"], changes={"cohort": 5})
+    keys = [(task.changes["n_malicious"], task.changes["assumed_malicious"]) for task in wanted.list_tasks()]
+    assert keys == [(2, 1), (2, 1)]
+
+
+def test_the_chosen_rule_of_each_attack_is_run_beside_the_named_ones() -> None:
+    rivals = choose_rivals(MATRIX, "watchful")
+    wanted = attacks.Wanted("tiny", ["mean", "watchful"], chosen=rivals)
+    assert wanted.rules_of("at-bound") == ["mean", "watchful", rivals["at-bound"]]
+    assert wanted.rules_of("scaled") == ["mean", "watchful"] and rivals["scaled"] == "mean"
 
 
 def test_a_promoted_document_rises_under_every_rule_but_the_watchful_one() -> None:
@@ -140,5 +191,8 @@ def test_a_training_that_diverges_is_a_cell_that_counts_as_nothing(tmp_path: Pat
 
 def test_two_processes_find_the_same(tmp_path: Path) -> None:
     one, two = (run(tmp_path / f"{n}.json", "--jobs", n, rules="mean,krum") for n in ("1", "2"))
-    same = [[{k: v for k, v in cell.items() if k != "seconds"} for cell in found["cells"]] for found in (one, two)]
+    same = [
+        [{k: v for k, v in cell.items() if not k.endswith("seconds")} for cell in found["cells"]]
+        for found in (one, two)
+    ]
     assert same[0] == same[1]

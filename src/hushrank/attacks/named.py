@@ -19,6 +19,7 @@ from hushrank.attacks.opposite_model import OppositeModel
 from hushrank.attacks.poisoned_clicks import PoisonedClicks
 from hushrank.attacks.promote import Promote
 from hushrank.attacks.scaled import Scaled
+from hushrank.attacks.sidestep import Sidestep
 from hushrank.attacks.sign_flip import SignFlip
 from hushrank.attacks.stage import Stage
 from hushrank.attacks.tactics import Tactics, disguise, wake
@@ -46,6 +47,7 @@ ATTACKS: dict[str, AttackMaker] = {
     "tailored": Tailored,
     "at-bound": AtBound,
     "promote": Promote,
+    "sidestep": Sidestep,
     "false-rewards": FalseRewards,
 }
 
