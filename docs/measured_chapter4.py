@@ -20,8 +20,10 @@ from hushrank.metrics.significance import paired_t_test
 PARTS = {  # {part: (its name, rounds)} in the order of the page
     "three-grades": ("MQ2008, linear", 10_000),
     "three-grades-network": ("MQ2008, network", 10_000),
-    "mslr-like": ("generated `mslr-like`, linear", 10_000),
+    "mslr-like": ("generated `mslr-like` of 500 queries, linear", 10_000),
+    "mslr-like-network": ("generated `mslr-like` of 500 queries, network", 10_000),
     "intents": ("generated `intent-change-like`, linear", 10_000),
+    "intents-network": ("generated `intent-change-like`, network", 10_000),
 }
 TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "3", "thesis.figure4.9": "4"}
 MEASURES = {"offline/nDCG@10": "", "personal/nDCG@10": ", own labels"}
