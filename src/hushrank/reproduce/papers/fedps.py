@@ -186,12 +186,23 @@ def weeks(data: DataChoice, scale: ReproductionSize) -> list[Trial]:
 
 # Table 3
 def personalised_above_general(outcome: Trials) -> Verdict:
-    """Central training, at p < .001 in every population."""
+    """Central training, at p < .001 in every population; all populations' users together are told beside it."""
     models = [str(model) for model in outcome.present("ranker", MODELS)]
     found = reduce(both, (compare_with_general(outcome, data, models) for data in outcome.data))
+    pooled = reduce(both, (pool_over_general(outcome, data, models) for data in outcome.data))
     equal = tell_equal_lists(outcome, lambda data: [compare_with_general(outcome, data, models, **OF_EQUAL)])
-    told = both(found, Verdict(True, None, equal)) if equal else found
+    beside = f"Of all populations together: {pooled.why}"
+    told = both(found, Verdict(True, None, f"{beside} {equal}".rstrip()))
     return for_all(outcome, told, {"method": "central"}, ranker=MODELS)
+
+
+def pool_over_general(outcome: Trials, data: str, models: Sequence[str]) -> Verdict:
+    pairs = [
+        pool_users(outcome, data, {"method": "central", "ranker": model}, other)
+        for model in models
+        for other in (_ORIGINAL, _KNRM)
+    ]
+    return all_better(pairs, level=CLEAR)
 
 
 def compare_with_general(outcome: Trials, data: str, models: Sequence[str], **variant: str) -> Verdict:
