@@ -170,6 +170,7 @@ def test_a_server_and_a_client_that_are_killed_go_on_to_the_same_ranker(tmp_path
     assert_same(new, replay_plainly(tmp_path / "f", stayed(tmp_path, {3}), every=EVERY, searches=SEARCHES))
 
 
+@pytest.mark.slow
 def test_two_leave_at_once_and_a_third_one_after_them(tmp_path: Path) -> None:
     port = train(tmp_path)
     pseudonyms = [membership(home(tmp_path, id))[1] for id in (2, 7, 5)]

@@ -137,6 +137,7 @@ def test_nothing_to_decide_is_said_so(tmp_path: Path) -> None:
         run("server", "recover", tmp_path / "f", "--skip")
 
 
+@pytest.mark.slow
 def test_a_client_that_is_ahead_says_so_and_goes_on_after_the_decision(tmp_path: Path) -> None:
     """The client of the command line, which keeps its receipt in its home."""
     home = tmp_path / "f"
