@@ -95,7 +95,7 @@ def import_aol(
     titles: Path,
     directory: Path,
     *,
-    settings: AolSettings = AolSettings(),  # noqa: B008  # Why: frozen
+    settings: AolSettings = AolSettings(),
     vectors: Array | None = None,
 ) -> tuple[SpooledPopulation, AolCounts]:
     """Read user-collection-01.txt, ... with `titles` (URL, tab, title) into a new directory.
