@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import os
 import random
 import shutil
@@ -37,18 +38,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chaos_checks import CopiedHome, Files, check_files, count_closed, is_enrolled, read_copied
+from benchmarks.chaos_checks import (
+    CopiedHome,
+    Files,
+    check_files,
+    count_closed,
+    is_enrolled,
+    read_copied,
+    read_newest,
+    read_seen,
+)
 from hushrank.live.wire.protocol import WIRE_HEADER
 
 HOST = "127.0.0.1"
 DATA = "mq2008-like"
-DEADLINE_S, PAUSE_S = 4.0, 0.2  # Why a pause: on a quiet machine rounds would be over before anybody could be killed
+DEADLINE_S, PAUSE_S = 4.0, 0.3  # Why a pause: on a quiet machine rounds would be over before anybody could be killed
 PATIENCE_S = 120.0  # without a new round
 NAP_S = (0.0, 0.0, 0.5, 6.0)  # that a victim stays dead; the last one is longer than a round
 N_LATE = 2  # clients that join late
 JUMP_H = (1.0, 12.0)  # hours, forward or backward
 SHIFTED_CLOCK = Path(__file__).with_name("shifted_clock")
 EPSILON = "1000000"  # of a client's budget. Why so much: answers of two copies of a home count as spent in both
+LAST_WORDS = 6  # lines of each log that a failure repeats
 COPY = " copy"  # after the name of a client: the process on the copy of its home
 
 
@@ -99,6 +110,11 @@ class Stage:
         return self.server_home / "federation.sqlite"
 
     @property
+    def tokens(self) -> Path:
+        """A copy. Why: the server's own is away for a moment while an old copy takes its place."""
+        return self.plan.out / "tokens.txt"
+
+    @property
     def names(self) -> list[str]:
         return ["server", *(f"client {i}" for i in range(self.plan.clients))]
 
@@ -111,6 +127,12 @@ class Stage:
     def late(self) -> list[str]:
         """Who joins late, the last one first."""
         return self.names[: -N_LATE - 1 : -1]
+
+    @property
+    def restore_at(self) -> float:
+        """After how many rounds an old copy of the server's file is due."""
+        is_left = self.n_restored < self.plan.restores
+        return (self.n_restored + 1) * self.plan.rounds / (self.plan.restores + 1) if is_left else math.inf
 
     def home_of(self, name: str) -> Path:
         """Of a client."""
@@ -128,7 +150,7 @@ class Stage:
             words = ["server", str(self.server_home), "--port", str(self.port)]
         else:
             words = ["client", url, "--simulate", DATA, "--users", "1", "--first", name.split()[1]]
-            words += ["--home", str(self.home_of(name).parent), "--tokens", str(self.server_home / "tokens.txt")]
+            words += ["--home", str(self.home_of(name).parent), "--tokens", str(self.tokens)]
             words += ["--epsilon", EPSILON] if self.has_ledgers else []
         paths = [str(SHIFTED_CLOCK), *filter(None, [os.environ.get("PYTHONPATH")])]
         clock = {"PYTHONPATH": os.pathsep.join(paths), "CHAOS_CLOCK": str(self.clock_of(name))}
@@ -185,6 +207,8 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     create_federation(stage)
     try:
         torment(stage)
+    except AssertionError as failed:
+        raise AssertionError(f"{failed}\n{describe_processes(stage)}") from failed
     finally:
         stage.end()
     said = {"method": plan.method, "clients": plan.clients, "seconds": round(time.monotonic() - began, 1)}
@@ -200,6 +224,19 @@ def run_chaos(plan: Plan) -> dict[str, Any]:
     return {**said, **done, **found}
 
 
+def describe_processes(stage: Stage) -> str:
+    """Who runs, who ended, and what each said last. Why: where this fails, the files may be gone soon."""
+    lines = [f"the server's health: {ask_health(stage) or 'no answer'}"]
+    for name in [*stage.names, *(name for name in stage.people if name.endswith(COPY))]:
+        process = stage.running.get(name)
+        status = None if process is None else process.poll()
+        doing = "not running" if process is None else "running" if status is None else f"ended with {status}"
+        log = stage.log_of(name)
+        said = log.read_text(encoding="utf-8").splitlines()[-LAST_WORDS:] if log.exists() else []
+        lines += [f"{name}: {doing}", *(f"    {line}" for line in said)]
+    return "\n".join(lines)
+
+
 def create_federation(stage: Stage) -> None:
     plan = stage.plan
     words = ["server", "init", str(stage.server_home), "--method", plan.method, "--tokens", str(plan.clients)]
@@ -210,6 +247,7 @@ def create_federation(stage: Stage) -> None:
     settings |= {"quorum": half, "min_clients": half}
     words += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     subprocess.run([sys.executable, "-m", "hushrank", *words], check=True, capture_output=True)
+    shutil.copy(stage.server_home / "tokens.txt", stage.tokens)
 
 
 def find_files(stage: Stage) -> Files:
@@ -235,7 +273,7 @@ def torment(stage: Stage) -> None:
         for name in [name for name, when in late.items() if n >= when]:
             stage.start(name)
             del late[name]
-        if stage.n_restored < plan.restores and n >= (stage.n_restored + 1) * plan.rounds / (plan.restores + 1):
+        if n >= stage.restore_at:
             restore(stage)
         # Why not to the end: rounds go on until two processes of one client have met
         if len(stage.copied) < plan.clones and n >= (len(stage.copied) + 1) * 0.6 * plan.rounds / (plan.clones + 1):
@@ -256,7 +294,8 @@ def torment(stage: Stage) -> None:
 def restore(stage: Stage) -> None:
     """An old copy in the place of the server's file, until its clients have recognised it; then the newer one again.
 
-    The first time only the copy is made, of which the next one is the old one.
+    The first time only the copy is made, of which the next one is the old one. Only clients that can prove that it is
+    old meet it: whoever enrols there, or learns of a round there, has something that the newer file does not hold.
     """
     if "server" in stage.running:
         stage.kill("server", nap_s=0.0, is_counted=False)
@@ -265,21 +304,32 @@ def restore(stage: Stage) -> None:
         shutil.copytree(stage.server_home, old)
         stage.n_restored += 1
         return stage.start("server")
+    # Why: clients that know the end have ended, and nobody would recognise anything
+    assert count_closed(stage.file) < stage.plan.rounds, "the last round was over too soon: take more rounds"
+    witnesses = find_witnesses(stage, newest=read_newest(old / stage.file.name))
+    signal_others(stage, witnesses, signal.SIGSTOP)
     stage.server_home.rename(newer)
     shutil.copytree(old, stage.server_home)
-    stage.start("server")
+    for name in ("server", *(name for name in witnesses if name in stage.due)):
+        stage.start(name)
     began = time.monotonic()
     while ask_health(stage) != "behind":
         assert time.monotonic() - began < PATIENCE_S, f"an old file was not recognised: see {stage.plan.out}"
-        stage.wake_due()
         time.sleep(0.05)
     stage.kill("server", nap_s=0.0, is_counted=False)
     shutil.rmtree(stage.server_home)
     newer.rename(stage.server_home)
     shutil.rmtree(old)
     shutil.copytree(stage.server_home, old)
+    signal_others(stage, witnesses, signal.SIGCONT)
     stage.n_restored += 1
     return stage.start("server")
+
+
+def find_witnesses(stage: Stage, *, newest: int) -> list[str]:
+    """Clients that have a receipt of a later round than this one; they run, or were to start again."""
+    begun = [name for name in (*stage.running, *stage.due) if name != "server"]
+    return [name for name in begun if read_seen(stage.home_of(name)) > newest]
 
 
 def clone(stage: Stage, dice: random.Random) -> None:
@@ -340,7 +390,8 @@ def wait_for_refusal(stage: Stage, *names: str) -> str:
     while not (ended := [name for name in names if stage.running[name].poll() is not None]):
         assert time.monotonic() - began < PATIENCE_S, f"a clone was not recognised: see {stage.plan.out}"
         stage.wake_due()
-        if count_closed(stage.file) >= stage.plan.rounds - 3:  # Why: it must not be finished before the two have met
+        # Why: it must be neither finished before the two have met, nor too far for what is due next
+        if count_closed(stage.file) >= min(stage.restore_at, stage.plan.rounds - 3):
             signal_others(stage, names, signal.SIGSTOP)
         time.sleep(0.02)
     signal_others(stage, names, signal.SIGCONT)

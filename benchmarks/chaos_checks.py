@@ -89,10 +89,23 @@ class Served:
 
 def is_enrolled(home: Path) -> bool:
     """Whether the client of this home has a credential. Before that a copy is no clone, but a second applicant."""
+    return bool(read_row(home, "membership", "credential"))
+
+
+def read_seen(home: Path) -> int:
+    """The newest round that a server told this client of; 0: of none."""
+    row = read_row(home, "receipt", "text")
+    return int(row[0].split("-")[1]) if row else 0
+
+
+def read_row(home: Path, table: str, column: str) -> tuple[Any, ...]:
+    """The only one, or nothing; a home that was just begun has no tables yet."""
     if not (home / STORE).exists():
-        return False
+        return ()
     with opened(home / STORE) as store:
-        return store.execute("SELECT credential FROM membership").fetchone() is not None
+        if store.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is None:
+            return ()
+        return store.execute(f"SELECT {column} FROM {table}").fetchone() or ()
 
 
 def read_copied(original: Path, copy: Path) -> CopiedHome:
@@ -239,6 +252,12 @@ def count_closed(server: Path) -> int:
     """Rounds, so far."""
     with opened(server) as connection:
         return int(connection.execute("SELECT COUNT(*) FROM rounds WHERE state = 'closed'").fetchone()[0])
+
+
+def read_newest(server: Path) -> int:
+    """The number of the newest round, which may be open."""
+    with opened(server) as connection:
+        return int(connection.execute("SELECT COALESCE(MAX(number), 0) FROM rounds").fetchone()[0])
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
         health = people[0].ask("GET", protocol.HEALTH)
         assert (health.status, health.reason) == (503, "behind")
         assert people[1].answer(3, dense(1, 0, 0)).reason == "behind"  # round 3 is another one now
-        assert "clients have seen round 7, the newest in this file is 3" in run("server", "recover", home)
+        assert "clients have seen round 7, which this file, whose newest is 3, lacks" in run("server", "recover", home)
         assert "missing     rounds up to 7" in run("server", "status", home)
     with serving(home) as server:  # a restart decides nothing
         people = [Person(server.url, person.digest, person.credential) for person in people]
@@ -119,6 +119,30 @@ def test_a_restored_file_is_recognised_within_one_poll_and_the_operator_decides(
         found = store.restore_rounds(connection)
         kept = connection.exec_driver_sql("SELECT COUNT(*) FROM updates WHERE body IS NOT NULL").scalar_one()
     assert {3, 7} <= found.abandoned and found.n_closed == 3 and kept == 0
+
+
+def test_a_round_that_was_held_on_another_copy_is_missed_in_the_newer_file(tmp_path: Path) -> None:
+    """Nobody who met the old copy could show that it was old, and what it acknowledged is not in the newer file."""
+    home = tmp_path / "f"
+    create_federation(home, "--features", 3, min_clients=2)
+    with serving(home) as server:
+        people = enrol_people(server.url, home, 2)
+    shutil.copytree(home, tmp_path / "old")
+    with serving(home) as server:
+        people = [Person(server.url, person.digest, person.credential) for person in people]
+        close_rounds(people, range(1, 4))
+    home.rename(tmp_path / "newer")
+    (tmp_path / "old").rename(home)
+    with serving(home) as server:
+        people = [Person(server.url, person.digest, person.credential) for person in people]
+        elsewhere = close_rounds(people, range(1, 2))
+    shutil.rmtree(home)
+    (tmp_path / "newer").rename(home)
+    with serving(home) as server:
+        people = [Person(server.url, person.digest, person.credential) for person in people]
+        assert ask(people[0], elsewhere, after=1).reason == "behind"
+        assert "seen round 1, which this file, whose newest is 4, lacks" in run("server", "recover", home)
+        assert "the next one is 5" in run("server", "recover", home, "--skip")
 
 
 def test_an_answer_to_a_lost_round_is_kept_by_its_client(tmp_path: Path) -> None:

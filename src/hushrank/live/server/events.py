@@ -11,6 +11,7 @@ from hushrank.files import Json
 from hushrank.live.server.erasures import describe_awaited, describe_forgetting
 from hushrank.live.server.evidence import Trust
 from hushrank.live.server.lengths import RoundLengths
+from hushrank.live.server.past import WHY_BEHIND
 
 _MOST_SHOWN = 10  # distrusted clients
 Tell = Callable[..., None]  # tell("round-closed", round=3, answers=20, ...): never anything about one client
@@ -146,8 +147,8 @@ _LINES: dict[str, Callable[[Json], str]] = {
     "file-lost": lambda facts: str(facts["detail"]),
     "disk-works": lambda _: "the disk works again",
     "behind": lambda facts: (
-        f"a client has seen round {facts['seen']}, the newest here is {facts['round']}: this file was restored from an "
-        "older copy. No round opens until you decide: hushrank server recover"
+        f"a client has seen round {facts['seen']}, which this file, whose newest is {facts['round']}, lacks: "
+        f"{WHY_BEHIND}. No round opens until you decide: hushrank server recover"
     ),
     "decided": lambda facts: f"the missing rounds are given up; the next one is {facts['round']}",
     "stopping": lambda _: "stopping: writing what waits",

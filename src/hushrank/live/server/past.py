@@ -1,5 +1,8 @@
 """A federation's file that was restored from an older copy, recognised by what clients have seen of later rounds.
 
+Or of rounds that were held on another copy: where a server has run on an old one for a while, clients may have been
+told of a round, and answers taken, that the newer file does not hold once it is back.
+
 Each start of a server has a random name, which is on the disk before anybody hears of it. With the news of a round goes
 a receipt: the start, the round, and a seal made with a key that is not in the file. A client shows its newest receipt
 with every request. One of a start, or of a round, that the file does not hold proves that rounds are missing; a client
@@ -22,6 +25,8 @@ from hushrank.live.server.schema import ASKED, MISSING, ROUNDS, STARTS, UPDATES
 from hushrank.live.server.store import forget_noise
 from hushrank.live.wire.news import Outcome
 from hushrank.live.wire.refusals import Reason, RefusedError
+
+WHY_BEHIND = "it was restored from an older copy, or the server has run on another copy of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,8 @@ class Past:
         if self.missing is not None:
             raise RefusedError(
                 Reason.behind,
-                f"clients have seen round {self.missing}, which this server's file lacks: it was restored from an "
-                "older copy. Whoever runs the server must decide what to do.",
+                f"clients have seen round {self.missing}, which this server's file lacks: {WHY_BEHIND}. Whoever runs "
+                "the server must decide what to do.",
                 retry_after_s=30,
             )
 
@@ -110,7 +115,7 @@ def note_missing(connection: sa.Connection, round: int) -> None:
 
 
 def skip_missing(connection: sa.Connection) -> int:
-    """Give the missing rounds up: the next one is numbered after the highest that a client has seen.
+    """Give the missing rounds up; the highest round, of this file or that a client has seen. The next one follows it.
 
     An open round is abandoned, and its updates are wiped. The ranker stays the one of the file.
     """
@@ -127,4 +132,4 @@ def skip_missing(connection: sa.Connection) -> int:
         connection.execute(sa.insert(ROUNDS).values(number=past.missing, opened_at=now, n_asked=0, **abandoned))
     connection.execute(sa.update(MISSING).where(MISSING.c.decided_at.is_(None)).values(decided_at=now))
     forget_noise(connection)
-    return past.missing
+    return int(max(newest, past.missing))

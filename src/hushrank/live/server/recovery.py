@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hushrank.live.server import store
 from hushrank.live.server.creation import lock_federation
-from hushrank.live.server.past import read_past, skip_missing
+from hushrank.live.server.past import WHY_BEHIND, read_past, skip_missing
 
 
 def describe_missing(directory: Path) -> str:
@@ -18,17 +18,18 @@ def describe_missing(directory: Path) -> str:
     if past.missing is None:
         return f"{directory}: no client has shown a round that this file lacks. The newest round is {newest}."
     return (
-        f"{directory}: clients have seen round {past.missing}, the newest in this file is {newest}: it was restored "
-        "from an older copy.\n"
+        f"{directory}: clients have seen round {past.missing}, which this file, whose newest is {newest}, lacks: "
+        f"{WHY_BEHIND}.\n"
         "Either stop the server, put a newer copy of the file in its place and start the server again,\n"
         f"or give the missing rounds up: hushrank server recover {directory} --skip. The ranker is then the one of "
-        f"this file, and the next round is {past.missing + 1}. What clients have spent of their privacy stays spent."
+        f"this file, and the next round is {max(past.missing, newest) + 1}. What clients have spent of their privacy "
+        "stays spent."
     )
 
 
 def give_up_missing(directory: Path) -> str:
     engine = store.open_store(directory / store.FILE, lock=lock_federation(directory))
     with engine.begin() as connection:
-        missing = skip_missing(connection)
+        newest = skip_missing(connection)
     engine.dispose()
-    return f"{directory}: the missing rounds are given up; the next one is {missing + 1}."
+    return f"{directory}: the missing rounds are given up; the next one is {newest + 1}."
