@@ -23,7 +23,7 @@ from hushrank.reports.summary import RunSummary, from_directory
 from hushrank.reports.terminal import result_text
 from hushrank.runs.personal_search import prepare_personal
 from hushrank.runs.run import RunOptions, run_recipe
-from hushrank.types import Array
+from hushrank.types import Array, Notice
 
 QUERY = (3, 11, 5, 7, 2, 9, 4, 8, 6, 10)  # the words of one search of user 0, in no other log
 GENERATED = "personal-like:n_users=6,n_documents=1200,seed=1"
@@ -203,6 +203,19 @@ def find_words(place: Path, vectors: Array) -> list[int]:
                 away = np.linalg.norm(windows[:, None] - public, axis=-1) / np.linalg.norm(public, axis=-1)
                 found += (2 + np.argmin(away, axis=1)[away.min(axis=1) < 0.05]).tolist()
     return found
+
+
+def test_every_lost_step_is_counted_in_the_warning(tmp_path: Path) -> None:
+    """2 of 6 users are late, and both of a step must answer: of the 3 steps of a round 1 or 2 are lost, never all."""
+    late = {"data": GENERATED, "cohort": 2, "rounds": 2, "model": "knrm", "word_dim": 4, "stragglers": 0.34}
+    recipe, said = change_recipe(NAMED["fedps"], late), list[Notice]()
+    _, setting = resolve_personal(recipe)
+    key = setting.key_of(0)
+    schedule, is_late = setting.schedule_of(key), setting.lateness_of(key).is_late
+    n_lost = sum(bool(is_late[schedule.step_at(number).ids].any()) for number in range(1, 7))
+    run_recipe(recipe, RunOptions(out=tmp_path / "late", note=said.append))
+    lost = [notice.sentence for notice in said if notice.name == "lost-steps"]
+    assert 2 <= n_lost <= 4 and len(lost) == 1 and lost[0].startswith(f"In {n_lost} steps fewer than half")
 
 
 @pytest.mark.parametrize("topology", ["flat", "central"])

@@ -33,11 +33,13 @@ from hushrank.runs.proxy_disclosure import (
     hide_from_proxies,
     name_reader,
 )
-from hushrank.types import Array, Notice
+from hushrank.types import Array, NamedArrays, Notice
 
 PRIMARY = "offline/MAP"
 CHOSEN_BY = "vali/MAP"
 BEST = "best/"  # prefix of what is kept for each user at the look with the highest `CHOSEN_BY`
+LOST = "evidence/lost"  # of a round: steps for which too few clients answered in time
+_ANSWERS = "evidence/answers"  # of a step; of a round, the mean over its steps
 _USERS = "users/"  # prefix of what an examination finds for each user
 # {word_vectors: what of a client's words stands in its update}
 _WORDS = {
@@ -91,8 +93,7 @@ class PersonalExperiment:
         return [Notice("words-read", sentence, advice)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
-        found = [result.shown.get("evidence/answers") for result in results]
-        n_lost = sum(int(np.sum(answers == 0)) for answers in found if answers is not None)
+        n_lost = sum(int(np.sum(result.shown.get(LOST, 0))) for result in results)
         n_alone = sum(int(np.sum(result.shown.get(ALONE, 0))) for result in results)
         is_cut = any("evidence/cut_searches" in result.shown for result in results)
         late = f"In {n_lost} steps fewer than half of the clients answered in time, however often they were asked."
@@ -195,21 +196,28 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
     best = int(np.argmax(chosen_by)) if np.isfinite(chosen_by).all() else -1
     users = {name: values[-1] for name, values in found.items()}
     users |= {f"{BEST}{name}": values[best] for name, values in found.items()}
+    shown = mark_lost(progress.shown)
     return CellResult(
         LOGGED,
         FOLD,
         repeat,
         params=progress.state[PARAMS],
-        shown={name: join_steps(name, values, each) for name, values in progress.shown.items()},
+        shown={name: join_steps(name, values, each) for name, values in shown.items()},
         looks={**looks, LOOK: looks[LOOK] // each},
         users=users,
     )
 
 
+def mark_lost(shown: NamedArrays) -> NamedArrays:
+    """What each step showed, with the lost ones marked. Why here: the mean of a round's answers does not tell them."""
+    is_lost = shown[_ANSWERS] == 0 if _ANSWERS in shown else np.zeros(0, dtype=bool)
+    return {**shown, LOST: is_lost} if is_lost.any() else shown
+
+
 def join_steps(name: str, values: Array, each: int) -> Array:
     """[n_rounds] of what each step showed: searches and lost steps are added up, other numbers averaged."""
     by_round = values.reshape(-1, each)
-    if name in (SEARCHES, ALONE, HELD_BACK):
+    if name in (SEARCHES, ALONE, HELD_BACK, LOST):
         return np.asarray(np.nansum(by_round, axis=1).astype(np.int64))
     is_known = np.isfinite(by_round)
     total, count = np.where(is_known, by_round, 0).sum(axis=1), is_known.sum(axis=1)
