@@ -59,6 +59,45 @@ def test_malformed_rows_are_counted_and_named_without_their_content(tmp_path: Pa
     assert counts.bad_lines.first == f"{metadata}, line 3: expected {', '.join(COLUMNS)}."
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "9,30,2006-03-01 07:00:00,secret,doc1,\"{'doc1', []}\"",
+        "9,30,2006-03-01 07:00:00,secret,doc1,\"{'doc1', 0x" + 5000 * "f" + '}"',
+        "9,30,2006-03-01 07:00:00,secret,doc1," + 5000 * "[",
+        "9,30,2006-03-01 07:00:00,secret,doc1,'doc1'",
+        f"9,30,0000-03-01 07:00:00,secret,doc1,{SETS[0]}",
+        f"9,30,2006-02-31 07:00:00,secret,doc1,{SETS[0]}",
+        f"²,30,2006-03-01 07:00:00,secret,doc1,{SETS[0]}",
+        f'9,30,2006-03-01 07:00:00,"secret,doc1,{SETS[0]}',
+        '9,30,2006-03-01 07:00:00,"secret never closed',
+        f"9,30,2006-03-01 07:00:00,{200_000 * 'x'},doc1,{SETS[0]}",
+    ],
+)
+def test_a_malformed_row_costs_no_other_row(row: str, tmp_path: Path) -> None:
+    metadata, _ = write(tmp_path, [ROWS[0], row, *ROWS[1:]])
+    counts = Aol4FoltrCounts()
+    assert [found.qid for found in read_metadata(metadata, counts)] == [0, 1, 2]
+    assert (counts.n_rows, counts.bad_lines.n) == (4, 1)
+    assert counts.bad_lines.first == f"{metadata}, line 3: expected {', '.join(COLUMNS)}."
+
+
+def test_byte_order_marks_are_no_part_of_the_header_and_of_the_first_title(tmp_path: Path) -> None:
+    paths = write(tmp_path, ROWS)
+    for path in paths:
+        path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    population, counts = import_aol4foltr(*paths, tmp_path / "population")
+    assert (counts.n_rows, counts.bad_lines.n, counts.n_without_title) == (3, 0, 0)  # one target is the first title
+    assert population.log_of(1).n_searches == 2
+
+
+def test_where_nothing_can_be_used_the_malformed_rows_are_named(tmp_path: Path) -> None:
+    paths = write(tmp_path, [f"9,30,yesterday,secret,doc1,{SETS[0]}"])
+    with pytest.raises(ValueError, match=r"Malformed lines: 1; the first: .*metadata.csv, line 2: expected") as error:
+        import_aol4foltr(*paths, tmp_path / "population")
+    assert "secret" not in str(error.value)
+
+
 def test_searches_without_a_titled_target_are_left_out_and_counted(tmp_path: Path) -> None:
     gone = "3,30,2006-05-30 08:00:00,blue,gone,\"['doc3', 'gone']\""
     population, counts = import_aol4foltr(*write(tmp_path, [*ROWS, gone]), tmp_path / "population")
@@ -85,7 +124,7 @@ def test_letor_rows_come_with_user_and_time(tmp_path: Path) -> None:
     assert sum(piece.queries.n_queries for piece in pieces) == 3
 
 
-@pytest.mark.parametrize("qid", ["99", "seven"])
+@pytest.mark.parametrize("qid", ["99", "seven", "²"])
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, qid: str) -> None:
     metadata, _ = write(tmp_path, ROWS)
     letor = tmp_path / "letor.txt"

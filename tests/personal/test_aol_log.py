@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushrank.personal.aol import PERIODS, AolCounts, AolSettings, import_aol, parse_line, read_users
+from hushrank.personal.aol import PERIODS, AolCounts, AolSettings, import_aol, parse_line, parse_time, read_users
 from hushrank.personal.log import TEST, SearchPopulation
 from hushrank.personal.spool import SpooledPopulation
 
@@ -73,6 +73,40 @@ def test_malformed_lines_are_counted_and_the_first_is_named_without_its_content(
     assert counts.bad_lines.n == 5 and counts.n_lines == 9
     assert counts.bad_lines.first is not None and "secret" not in str(counts.as_json())
     assert counts.bad_lines.first.startswith(f"{tmp_path / 'user-collection-01.txt'}, line 3: expected AnonID, Query")
+
+
+@pytest.mark.parametrize(
+    ("time", "rank"),
+    [
+        ("0000-01-01 00:00:00", "1"),
+        ("2006-02-31 10:00:00", "1"),
+        ("2006-04-31 10:00:00", "1"),
+        ("2006-02-29 10:00:00", "1"),  # no leap year
+        ("2006-03-05 24:00:00", "1"),
+        ("2006-03-05 10:00:60", "1"),
+        ("2006-03-05 10:00:00", "²"),
+        ("2006-03-05 10:00:00", "٣"),
+    ],
+)
+def test_a_time_or_a_rank_that_cannot_be_is_a_malformed_line(time: str, rank: str, tmp_path: Path) -> None:
+    lines = user_lines(7)
+    _, counts = read(tmp_path, [*lines[:2], f"7\tsecret\t{time}\t{rank}\thttp://site3.test", *lines[2:]])
+    expected = "expected AnonID, Query, QueryTime (2006-03-01 07:17:12), ItemRank and ClickURL, separated by tabs."
+    assert counts.bad_lines.n == 1 and counts.n_searches == 4
+    assert counts.bad_lines.first == f"{tmp_path / 'user-collection-01.txt'}, line 4: {expected}"
+
+
+def test_a_leap_day_is_a_day() -> None:
+    assert parse_time("2008-02-29 00:00:00") == parse_time("2008-02-28 00:00:00") + 24 * 3600  # type: ignore[operator]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    titles, (log,) = tmp_path / "titles.tsv", write_log(tmp_path, user_lines(7, "blue page", 0))
+    titles.write_text("\n".join(TITLES), encoding="utf-8-sig")
+    log.write_text(log.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    _, counts = import_aol([log], titles, tmp_path / "population", settings=FEW)
+    assert counts.bad_lines.n == 0 and counts.n_lines == 4
+    assert counts.n_clicks_without_title == 0 and counts.n_searches == 4  # all on the first title
 
 
 def test_lines_of_one_user_must_stand_together(tmp_path: Path) -> None:

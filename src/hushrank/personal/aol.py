@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from calendar import timegm
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +46,9 @@ _EXPECTED = "AnonID, Query, QueryTime (2006-03-01 07:17:12), ItemRank and ClickU
 
 
 def _seconds(*moment: int) -> int:
-    return timegm((*moment, *(0,) * (6 - len(moment))))
+    year, month, day, *clock = moment
+    hour, minute, second = clock or (0, 0, 0)
+    return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp())
 
 
 PERIODS = Periods(train=_seconds(2006, 4, 3), validation=_seconds(2006, 5, 16), test=_seconds(2006, 5, 24))
@@ -185,23 +187,30 @@ def _read_lines(files: Sequence[Path], counts: AolCounts) -> Iterator[tuple[LogL
 def parse_line(text: str) -> LogLine | None:
     """A line of five columns, or of three where nothing was clicked; None: it is malformed."""
     columns = text.split("\t")
-    if len(columns) not in (3, 5) or not (columns[0].isascii() and columns[0].isdigit() and len(columns[0]) < 19):
+    if len(columns) not in (3, 5) or not is_number(columns[0]):
         return None
     time = parse_time(columns[2])
     rank, url = columns[3:] if len(columns) == 5 else ("", "")
-    if time is None or bool(rank) != bool(url) or (rank and not rank.isdigit()):
+    url = url.strip()
+    if time is None or bool(rank) != bool(url) or (rank and not is_number(rank)):
         return None
-    return LogLine(int(columns[0]), columns[1], time, url.strip())
+    return LogLine(int(columns[0]), columns[1], time, url)
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a whole number in plain digits that fits into 64 bits."""
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def parse_time(text: str) -> int | None:
-    """Seconds of `2006-03-01 07:17:12`, or None."""
+    """Seconds of `2006-03-01 07:17:12`; None: it is written otherwise, or no calendar has it."""
     moment = _TIME.fullmatch(text)
     if moment is None:
         return None
-    year, month, day, hour, minute, second = map(int, moment.groups())
-    is_moment = 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 60
-    return _seconds(year, month, day, hour, minute, second) if is_moment else None
+    try:
+        return _seconds(*map(int, moment.groups()))
+    except ValueError:
+        return None
 
 
 def _explain(settings: AolSettings, counts: AolCounts) -> str:

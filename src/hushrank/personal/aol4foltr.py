@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import io
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,12 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hushrank.data.letor import stream_letor
-from hushrank.data.source import open_source
-from hushrank.personal.aol import PERIODS, parse_time
+from hushrank.personal.aol import PERIODS, is_number, parse_time
 from hushrank.personal.log import N_QUERY_WORDS, ListSizes, Search, make_log, pad_words
 from hushrank.personal.sessions import LEAST_SIMILARITY, divide_sessions
 from hushrank.personal.spool import PopulationWriter, SpooledPopulation
-from hushrank.personal.titles import BadLines, TitledDocuments, read_titles
+from hushrank.personal.titles import BadLines, TitledDocuments, read_text_lines, read_titles
 from hushrank.types import Array, QuerySet
 
 N_LETOR_FEATURES = 103
@@ -89,7 +87,7 @@ def import_aol4foltr(metadata: Path, titles: Path, directory: Path) -> tuple[Spo
             scratch.unlink(missing_ok=True)
         counts.n_users, counts.n_searches = writer.n_users, len(users)
         if not writer.n_users:
-            raise ValueError(f"{metadata}: no search has a titled target. Check that the titles are those of AOL-IA.")
+            raise ValueError(f"{metadata}: no search has a titled target. {_explain(counts)}")
         about = {"name": "aol4foltr", "description": f"{counts.n_users:,} users of AOL4FOLTR"}
         writer.finish(documents.collection, PERIODS, ListSizes(test=0, other=0), about)
     return SpooledPopulation(directory), counts
@@ -104,7 +102,7 @@ def stream_user_queries(letor: Path, metadata: Path, *, n_features: int = N_LETO
     known = np.frombuffer(qids, dtype=np.int64)
     order = np.argsort(known, kind="stable")
     for queries in stream_letor(letor, n_features=n_features):
-        wanted = np.array([int(name) if name.isdigit() else -1 for name in queries.query_ids])
+        wanted = np.array([int(name) if is_number(name) else -1 for name in queries.query_ids])
         places = np.minimum(np.searchsorted(known[order], wanted), max(len(known) - 1, 0))
         if not len(known) or (known[order][places] != wanted).any():
             raise ValueError(f"{letor} has a qid that {metadata} has not. The two files must belong together.")
@@ -113,37 +111,56 @@ def stream_user_queries(letor: Path, metadata: Path, *, n_features: int = N_LETO
 
 
 def read_metadata(path: Path, counts: Aol4FoltrCounts) -> Iterator[MetadataRow]:
-    """Row by row; malformed ones are counted and left out."""
-    with io.TextIOWrapper(open_source(path), encoding="utf-8", errors="replace", newline="") as file:
-        reader = csv.reader(file)
-        header = next(reader, [])
-        missing = [name for name in COLUMNS if name not in header]
-        if missing:
-            raise ValueError(
-                f"{path}, line 1: column {missing[0]} is missing. The header must name {', '.join(COLUMNS)}."
-            )
-        places = [header.index(name) for name in COLUMNS]
-        for fields in reader:
-            counts.n_rows += 1
-            row = _parse_row([fields[i] for i in places]) if len(fields) == len(header) else None
-            if row is None:
-                counts.bad_lines.add(path, reader.line_num)
-            else:
-                yield row
+    """Row by row; malformed ones are counted and left out.
+
+    Why each line by itself: no query of the log has a line end, and a quote that is never closed would hide all rows
+    up to the next quote.
+    """
+    lines = read_text_lines(path)
+    header = _split_columns(next(lines, (1, ""))[1])
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise ValueError(f"{path}, line 1: column {missing[0]} is missing. The header must name {', '.join(COLUMNS)}.")
+    places = [header.index(name) for name in COLUMNS]
+    for number, line in lines:
+        counts.n_rows += 1
+        fields = _split_columns(line)
+        row = _parse_row([fields[i] for i in places]) if len(fields) == len(header) else None
+        if row is None:
+            counts.bad_lines.add(path, number)
+        else:
+            yield row
+
+
+def _explain(counts: Aol4FoltrCounts) -> str:
+    bad = f" Malformed lines: {counts.bad_lines.n}; the first: {counts.bad_lines.first}" if counts.bad_lines.n else ""
+    return f"Check that the titles are those of AOL-IA.{bad}"
+
+
+def _split_columns(line: str) -> list[str]:
+    """The columns of one line; none: it is malformed."""
+    try:
+        return next(csv.reader([line], strict=True), [])
+    except csv.Error:
+        return []
 
 
 def _parse_row(fields: list[str]) -> MetadataRow | None:
     qid, user, timestamp, query, target, listed = fields
-    time = parse_time(timestamp)
+    time, candidates = parse_time(timestamp), _parse_candidates(listed)
+    if time is None or not (is_number(qid) and is_number(user)) or target not in candidates:
+        return None
+    return MetadataRow(int(qid), int(user), time, query, target, candidates)
+
+
+def _parse_candidates(listed: str) -> tuple[str, ...]:
+    """The documents of a Python set, list or tuple; none: it is malformed."""
     try:
         candidates = ast.literal_eval(listed)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    is_number = all(text.isascii() and text.isdigit() and len(text) < 19 for text in (qid, user))
-    if time is None or not is_number or not isinstance(candidates, set | list | tuple):
-        return None
-    names = tuple(sorted({str(candidate) for candidate in candidates}))
-    return MetadataRow(int(qid), int(user), time, query, target, names) if target in names else None
+        is_list = isinstance(candidates, set | list | tuple)
+        return tuple(sorted({str(candidate) for candidate in candidates})) if is_list else ()
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ()
 
 
 _SCRATCH = np.dtype(

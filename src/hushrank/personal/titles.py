@@ -8,6 +8,7 @@ says of a bad line is its number and what was expected.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +76,10 @@ def read_titles(path: Path, *, least_frequency: int = 1) -> TitledDocuments:
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their ends; blank ones are left out, bytes that are no UTF-8 replaced."""
+    """Line numbers from 1 and lines without their ends; blank ones are left out, bytes that are no UTF-8 replaced.
+
+    A byte order mark, which some programs write before the first line, is no part of it.
+    """
     number = 0
     for chunk in read_chunks(path):
         lines = chunk.split(b"\n")
@@ -83,6 +87,7 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
             lines.pop()
         for line in lines:
             number += 1
+            line = line.removeprefix(BOM_UTF8) if number == 1 else line
             if line.strip():
                 yield number, line.decode("utf-8", "replace").rstrip("\r")
 
