@@ -22,6 +22,7 @@ from hushrank.recipes.personal_setting import (
 from hushrank.recipes.recipe import NAMED, change_recipe, hash_recipe
 
 FEDPS = NAMED["fedps"]
+LATE = {"topology": "proxy", "stragglers": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,13 @@ FEDPS = NAMED["fedps"]
         ({"model": "bert"}, "model is 'bert', must be one of original, knrm, peps, hrnn, htps"),
         ({"offload": "whole"}, "offload is for topology=proxy; here topology is flat"),
         ({"topology": "proxy", "offload": "upper"}, "there are none: set stragglers"),
+        (
+            {**LATE, "model": "hrnn", "offload": "upper"},
+            "only those of peps can be divided; here model is hrnn. Set mo",
+        ),
+        ({**LATE, "model": "htps", "offload": "upper"}, "here model is htps"),
+        ({**LATE, "model": "knrm", "offload": "upper"}, "or offload=whole or none"),
+        ({**LATE, "model": "original", "offload": "upper"}, "the engine's own order"),
         ({"topology": "proxy", "users_per_proxy": 1}, "users_per_proxy is 1"),
         ({"topology": "proxy", "aggregation": "median"}, "a summing proxy passes on only sums"),
         ({"topology": "proxy", "secure_sum": True, "aggregation": "median"}, "a secure sum shows only their sum"),
@@ -76,6 +84,11 @@ def test_what_cannot_work_is_refused_at_the_door(changes: dict[str, object], sai
         changes = {**changes, "cohort": None}
     with pytest.raises(ValueError, match=said):
         change_recipe(FEDPS, changes)
+
+
+@pytest.mark.parametrize(("model", "way"), [("peps", "upper"), ("hrnn", "whole"), ("htps", "none"), ("knrm", "whole")])
+def test_every_model_can_be_handed_over_whole_and_peps_in_halves(model: str, way: str) -> None:
+    assert settings_of(change_recipe(FEDPS, {**LATE, "model": model, "offload": way})).offload == way
 
 
 def test_its_keys_are_no_other_recipe_s_and_leave_their_names() -> None:

@@ -12,6 +12,7 @@ ORIGINAL = "original"  # the model that changes nothing: the general engine's or
 MODELS = (ORIGINAL, "knrm", "peps", "hrnn", "htps")
 TOPOLOGIES = ("flat", "proxy", "central")
 WHOLE, UPPER, NOTHING = "whole", "upper", "none"  # what a straggler hands to its proxy; see `offloading.py`
+SPLIT = "peps"  # the model whose layers can be divided between two parties
 GROUP_USER, COVER_QUERY = "group-user", "cover-query"  # how users hide; see `queries/ids.py`
 UPDATINGS = ("once", "retrain", "continue", "online")
 MOST_MEASURED = 5000  # users. Why: a look at 100,000 takes an hour, and 5,000 say as much
@@ -85,7 +86,8 @@ class PersonalKeys:
     )
     offload: str | None = key(
         None,
-        "fedps, topology=proxy: what stragglers hand to their proxy: the whole task (default), the upper layers, none",
+        "fedps, topology=proxy: what stragglers hand to their proxy: the whole task (default), the upper layers (model "
+        "peps alone), none",
         choices=(WHOLE, UPPER, NOTHING),
         only_for=_ONLY,
     )
@@ -189,3 +191,9 @@ def check_personal(keys: PersonalKeys, special: Collection[str]) -> None:
     of_clients = [name for name in ("epochs", "stragglers") if name in special]
     if settings.is_central and of_clients:
         raise ValueError(f"{of_clients[0]} is for topology=flat: central training has no clients to visit.")
+    if settings.offload == UPPER and settings.model != SPLIT:
+        raise ValueError(
+            f"offload={UPPER} divides the layers of a model between a straggler and its proxy, and only those of "
+            f"{SPLIT} can be divided; here model is {settings.model}. Set model={SPLIT}, or offload={WHOLE} or "
+            f"{NOTHING}."
+        )
