@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hushrank.personal.keys import settings_of
+from hushrank.keys import keys_of
+from hushrank.personal.keys import PersonalKeys, settings_of
 from hushrank.personal.population import population_named
 from hushrank.personal.shapes import WEEK
 from hushrank.privacy.placement import Scheme
@@ -101,6 +103,18 @@ def test_defaults_are_those_of_the_paper_but_for_sizes() -> None:
     settings = settings_of(FEDPS)
     assert (settings.model, settings.topology, settings.epochs, settings.word_vectors) == ("peps", "flat", 1, "frozen")
     assert settings.local_rate == 1e-3 and settings.stragglers == 0 and settings.n_trainings == 1
+
+
+def test_numbers_that_the_help_calls_defaults_are_those_of_the_recipe_and_of_keys_that_are_unset() -> None:
+    of_recipe = settings_of(FEDPS)
+    unset = settings_of(replace(FEDPS, **dict.fromkeys(keys_of(PersonalKeys))))
+    said = {
+        name: re.search(r"default (?:all up to )?([\d.,]*\d)", key.help) for name, key in keys_of(PersonalKeys).items()
+    }
+    numbers = {name: float(found[1].replace(",", "")) for name, found in said.items() if found}
+    assert {name: getattr(of_recipe, name) for name in numbers} == numbers
+    assert {name: getattr(unset, name) for name in numbers} == numbers
+    assert numbers["word_dim"] == 32 and len(numbers) == 11
 
 
 def test_users_come_from_the_data() -> None:

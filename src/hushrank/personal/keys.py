@@ -61,7 +61,9 @@ class PersonalKeys:
         only_for=_ONLY,
     )
     word_dim: int | None = key(
-        None, "fedps: numbers of a word vector; a model's other sizes follow; default 100", check=at_least(2)
+        None,
+        "fedps: numbers of a word vector; a model's other sizes follow; default 32 (the paper has 100)",
+        check=at_least(2),
     )
     updating: str | None = key(
         None,
@@ -118,7 +120,7 @@ class PersonalSettings:
     local_batch: int = 16
     local_rate: float = 1e-3
     word_vectors: str = "frozen"
-    word_dim: int = 100
+    word_dim: int = 32
     updating: str = "once"
     stages: int = 8
     stragglers: float = 0.0
