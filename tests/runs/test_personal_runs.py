@@ -107,6 +107,30 @@ def test_the_result_is_the_contract(finished: Path) -> None:
     assert {row["round"] for row in curve if row["name"] == "offline/MAP"} == {0, 1, 2}
 
 
+@pytest.mark.parametrize(
+    ("n_searches", "missing"),
+    [
+        (21, []),
+        (18, ["offline"]),
+        (15, ["vali", "offline"]),
+    ],  # three in a week; validation begins after 15, test after 18
+)
+def test_whoever_has_nothing_to_measure_on_is_told_before_the_training(
+    n_searches: int, missing: list[str], tmp_path: Path
+) -> None:
+    users = TinyUsers()
+    with PopulationWriter(tmp_path / "users") as writer:
+        for user in range(users.n_users):
+            writer.add(slice_log(users.log_of(user), 0, n_searches))
+        writer.finish(users.collection, users.periods, ListSizes(0, 0), {"name": "tiny", "description": "five users"})
+    experiment = prepare_personal(tiny_recipe(tmp_path / "users"), lambda _: None, None)
+    said = [notice.sentence for notice in experiment.foresee() if notice.name == "nothing-measured"]
+    assert [f"no {prefix}/MAP" in sentence for prefix, sentence in zip(missing, said, strict=True)] == [True] * len(
+        said
+    )
+    assert not missing or "None of the 5 users who are measured has a search with a click from 1970-02-12" in said[-1]
+
+
 def run_original(data: str, out: Path) -> RunSummary:
     run_recipe(change_recipe(NAMED["fedps"], {"data": data, "model": "original"}), RunOptions(out=out))
     return from_directory(out)

@@ -15,7 +15,7 @@ from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_combine import ALONE, HELD_BACK
 from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
-from hushrank.engine.personal_schedule import count_asked, train_span
+from hushrank.engine.personal_schedule import count_asked, measured_spans, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
 from hushrank.engine.simulate import CellResult, Options, drive_tasks
 from hushrank.engine.task import Task
@@ -81,16 +81,7 @@ class PersonalExperiment:
         return None
 
     def foresee(self) -> list[Notice]:
-        setting = self.setting
-        if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
-            return []
-        sentence = f"word_vectors={setting.sharing.words} without noise: {name_reader(setting.proxies)}."
-        but = "the server" if setting.proxies is None else "server and proxies"
-        advice = (
-            f"privacy=sound hides it from everybody but {but}. Without word_vectors, updates still tell about words, "
-            "but do not name them."
-        )
-        return [Notice("words-read", sentence, advice)]
+        return [*foresee_gaps(self.setting), *foresee_words(self.setting)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         n_lost = sum(int(np.sum(result.shown.get(LOST, 0))) for result in results)
@@ -161,6 +152,36 @@ def prepare_personal(recipe: Recipe, tell: Callable[[str], None], start: Path | 
     if start is not None:
         raise ValueError("--from begins with an exported ranker, which recipe fedps has none of: leave it out.")
     return PersonalExperiment(*resolve_personal(recipe, tell))
+
+
+def foresee_gaps(setting: PersonalSetting) -> list[Notice]:
+    """Measures that a whole run would end without, because nobody has searches to measure them on."""
+    people, settings, users = setting.people, setting.settings, setting.measured_users.tolist()
+    periods, notices = people.population.periods, []
+    for prefix, span in measured_spans(periods, updating=settings.updating, training=settings.n_trainings).items():
+        if not any(len(people.searches_in(user, span)) for user in users):
+            first, stop = (str(np.datetime64(int(at), "s")) if np.isfinite(at) else None for at in span)
+            when = f"from {first} on" + (f" and before {stop}" if stop else "")
+            sentence = (
+                f"None of the {len(users):,} users who are measured has a search with a click {when}: there will be no "
+                f"{prefix}/MAP, and none of the measures beside it."
+            )
+            advice = "Give a log that reaches into that time, or measure more users (measured_users)."
+            notices.append(Notice("nothing-measured", sentence, advice))
+    return notices
+
+
+def foresee_words(setting: PersonalSetting) -> list[Notice]:
+    """Of word vectors that everybody can read."""
+    if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
+        return []
+    sentence = f"word_vectors={setting.sharing.words} without noise: {name_reader(setting.proxies)}."
+    but = "the server" if setting.proxies is None else "server and proxies"
+    advice = (
+        f"privacy=sound hides it from everybody but {but}. Without word_vectors, updates still tell about words, "
+        "but do not name them."
+    )
+    return [Notice("words-read", sentence, advice)]
 
 
 def make_task(setting: PersonalSetting, repeat: int, platform: str) -> Task:
