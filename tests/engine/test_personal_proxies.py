@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from tiny_users import TinyUsers, tiny_personal, tiny_task
 
+from hushrank.engine import personal_people
 from hushrank.engine.personal_combine import ALONE, HELD_BACK, combine_step
 from hushrank.engine.personal_people import People, Span, fit_inputs, training_widths
 from hushrank.engine.personal_proxies import ProxyLateness, ProxySchedule, ProxySetting
@@ -17,12 +18,13 @@ from hushrank.engine.personal_store import PersonalStore
 from hushrank.federation.exchange import UpdateExchange
 from hushrank.federation.hierarchy import Hierarchy
 from hushrank.federation.proxy_sum import ProxyFormat, WholeMessage
+from hushrank.personal.log import SearchLog
 from hushrank.personal.loss import count_pairs
 from hushrank.personal.training import LocalTraining, bound_move
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.runs.personal_search import count_messages
 from hushrank.streams import seed_key
-from hushrank.types import NamedArrays
+from hushrank.types import Array, NamedArrays
 
 SECURE = ProxyFormat(bound_move(LocalTraining(batch=4, chunk=4, rate=0.01), 512), 512 * 4, 7)
 
@@ -121,12 +123,12 @@ def test_a_proxy_that_vanishes_takes_all_its_clients_with_it() -> None:
 
 
 def test_one_applicant_below_a_proxy_waits_and_who_has_nothing_to_learn_does_not_apply() -> None:
-    def applies(client: int, _: Span) -> bool:
-        return client not in (0, 1) and client != 4
+    def find_learners(spans: tuple[Span, ...]) -> Array:
+        return np.array([[False, False, True, True, False, True]] * len(spans))
 
     hierarchy = Hierarchy(6, 3)
     lateness = ProxyLateness(6, 0.0, 0.0, seed_key(1), ProxySetting(hierarchy, 3))
-    schedule = ProxySchedule(6, 6, 1, 1, TinyUsers().periods, "once", seed_key(1), lateness, applies)
+    schedule = ProxySchedule(6, 6, 1, 1, TinyUsers().periods, "once", seed_key(1), lateness, find_learners)
     assert schedule.step_at(1).ids.tolist() == [3, 5]  # 2 is alone below the first proxy
     newcomer = TinyUsers(n_users=6, newcomer=True)
     assert tiny_task(with_proxies(newcomer, cohort=6)).schedule.step_at(1).ids.tolist() == [1, 2, 3, 4, 5]
@@ -161,6 +163,36 @@ def test_who_has_no_pairs_does_not_apply_so_that_all_who_are_counted_are_in_a_su
         assert n_held == 0 and (0 if joined is None else joined.n_clients) == np.count_nonzero(answers)
         n_counted += int(np.count_nonzero(answers))
     assert n_counted >= 4
+
+
+@dataclass(frozen=True)
+class CountedUsers(TinyUsers):
+    """Notes whose log is read."""
+
+    read: list[int] = field(default_factory=list)
+
+    def log_of(self, user: int) -> SearchLog:
+        self.read.append(user)
+        return TinyUsers.log_of(self, user)
+
+
+@pytest.mark.parametrize("updating", ["once", "retrain", "continue"])
+def test_all_rounds_of_all_trainings_are_planned_with_one_look_into_each_log(
+    updating: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though there is room for two logs. Who applies is who has pairs in the span of the training."""
+    monkeypatch.setattr(personal_people, "MOST_KEPT", 2 / 3)
+    weeks = {} if updating == "once" else {"updating": updating, "stages": 4}
+    population = CountedUsers(n_users=9, newcomer=True, eager=(4,))
+    setting = with_proxies(population, cohort=3, rounds=3, **weeks)
+    for _ in range(2):  # for the training, and for what the result says of it
+        schedule = setting.schedule_of(setting.key_of(0))
+        for number in range(1, setting.settings.n_trainings * schedule.steps_each + 1):
+            schedule.step_at(number)
+    assert population.read == list(range(9)) and len(setting.people.kept) == 2
+    for training in range(1, setting.settings.n_trainings + 1):
+        span = schedule.span_of(training)
+        assert schedule.list_applicants(training).tolist() == [i for i in range(9) if setting.people.has_pairs(i, span)]
 
 
 def test_under_noise_nobody_s_place_depends_on_a_log() -> None:

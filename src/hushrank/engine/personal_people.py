@@ -73,6 +73,7 @@ class People:
     end: float
     hidden: SearchIds | None = None  # ids under which one place has all searches; None: each user's own
     kept: OrderedDict[Hashable, IdLog | Record | PersonalInputs] = field(default_factory=OrderedDict, repr=False)
+    learners: dict[tuple[Span, ...], Array] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_features(self) -> int:
@@ -140,6 +141,16 @@ class People:
         log, width = self.log_of(user).log, count_listed(self.population, has_test=False)
         lists = (log.is_clicked[log.rows(search)][:width] for search in self.searches_in(user, span)[-MOST_SEARCHES:])
         return any(clicked.any() and not clicked.all() for clicked in lists)
+
+    def find_learners(self, spans: tuple[Span, ...]) -> Array:
+        """[n_spans, n_users] bool: who `has_pairs` in which span. Each log is read for it once, and the bits stay."""
+        if spans not in self.learners:
+            found = np.zeros((len(spans), self.population.n_users), dtype=bool)
+            for user in range(self.population.n_users):
+                found[:, user] = [self.has_pairs(user, span) for span in spans]
+            self.learners.clear()  # Why: a run asks for the spans of its trainings, always the same ones
+            self.learners[spans] = found
+        return self.learners[spans]
 
     def inputs_of(self, user: int, span: Span, *, trained: float | None = None) -> PersonalInputs:
         """The searches of a span with their history, as wide as they are.

@@ -117,7 +117,8 @@ class ProxySchedule(RoundSchedule):
     """Every client is counted at most once in a round; who was not is asked again where there is room."""
 
     lateness: ProxyLateness
-    applies: Callable[[int, Span], bool] | None  # whether a client has pairs to learn from; None: all apply
+    # spans -> [n_spans, n_clients] bool, who has pairs to learn from and applies; None: all apply
+    find_learners: Callable[[tuple[Span, ...]], Array] | None
     plans: dict[int, tuple[Array, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -130,17 +131,22 @@ class ProxySchedule(RoundSchedule):
         training = round // self.rounds + 1
         span = self.span_of(training)
         if round not in self.plans:
-            self.plans[round] = self.plan_round(round + 1, span)
+            self.plans[round] = self.plan_round(round + 1, training)
             while len(self.plans) > _MOST_PLANNED:
                 self.plans.pop(next(iter(self.plans)))
         ids = self.plans[round][place]
         return SearchStep(ids, [span] * len(ids), round + 1, training, (number - 1) % self.steps_each == 0, number)
 
-    def plan_round(self, round: int, span: Span) -> tuple[Array, ...]:
+    def list_applicants(self, training: int) -> Array:
+        """[n] ascending: clients that apply in every round of a training."""
+        if self.find_learners is None:
+            return np.arange(self.n_clients)
+        spans = tuple(self.span_of(each + 1) for each in range(self.trainings))  # Why all: logs are read once for them
+        return np.flatnonzero(self.find_learners(spans)[training - 1])
+
+    def plan_round(self, round: int, training: int) -> tuple[Array, ...]:
         """[steps] ids of those who are asked in each step, ascending."""
-        hierarchy = self.lateness.proxies.hierarchy
-        everybody, applies = range(self.n_clients), self.applies
-        applied = np.array([i for i in everybody if applies is None or applies(i, span)], dtype=np.int64)
+        hierarchy, applied = self.lateness.proxies.hierarchy, self.list_applicants(training)
         owners = hierarchy.proxies_of(applied)
         proxies = {int(p): apply_clients(ProxyState(), applied[owners == p].tolist()) for p in np.unique(owners)}
         steps = []

@@ -61,15 +61,17 @@ class PersonalSetting:
         """Who is asked when, in the training of this key; planned once."""
         settings, people, lateness = self.settings, self.people, self.lateness_of(key)
         # Why: a promise holds where nobody's place in a step depends on what is in a log
-        applies = None if self.proxies is None or self.exchange.protection.answers_always else people.has_pairs
+        all_apply = self.proxies is None or self.exchange.protection.answers_always
         if settings.updating != "online":
             periods = people.population.periods
             size = (self.n_clients, self.cohort, self.rounds, settings.n_trainings)
             if not isinstance(lateness, ProxyLateness):
                 return RoundSchedule(*size, periods, settings.updating, key)
-            return ProxySchedule(*size, periods, settings.updating, key, lateness, applies)
+            learners = None if all_apply else people.find_learners
+            return ProxySchedule(*size, periods, settings.updating, key, lateness, learners)
         name = (key.tobytes(), self.cohort, self.dropout, settings, self.proxies)
         if name not in self.plans:
+            applies = None if all_apply else people.has_pairs
             self.plans[name] = plan_online(
                 people, lateness, cohort=self.cohort, trainings=settings.n_trainings, applies=applies
             )
