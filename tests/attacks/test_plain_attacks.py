@@ -25,6 +25,14 @@ def test_signs_and_lengths_by_hand() -> None:
     assert send("scaled", updates, 1)[0].tolist() == [10.0, -20.0]
 
 
+def test_lies_that_no_number_can_hold_are_infinite_without_a_warning() -> None:
+    updates, attack = np.ones((3, 2), np.float32), find_attack("opposite-model", z=1e30)
+    assert attack is not None
+    target = Target(np.float32(1e30) * updates[0], 1, KEY)
+    received = attack_updates(attack, updates, np.arange(3) < 1, target)
+    assert received.tolist() == [[-np.inf, -np.inf], [1, 1], [1, 1]]  # -1e30 - (1e30 + 1) * 1e30
+
+
 def test_noise_is_as_long_as_what_the_liars_learnt() -> None:
     updates = honest_updates(0, n=10, p=4000)
     sent = send("gaussian", updates, 4, scale=2.0)[:4]
