@@ -131,6 +131,12 @@ def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None
     np.testing.assert_allclose(honest, lied_to, atol=1e-6)  # added up in another order
 
 
+def test_sleepers_who_would_sleep_through_the_whole_run_are_refused() -> None:
+    assert recipe_of(attack="sign-flip", attack_from=20, rounds=20).attack_from == 20
+    with pytest.raises(ValueError, match="attack_from is 21, but the run has 20 rounds, so that nobody would ever lie"):
+        recipe_of(attack="sign-flip", attack_from=21, rounds=20)
+
+
 def test_clicks_have_no_times() -> None:
     with pytest.raises(ValueError, match="goes on all the time: leave attack_from and attack_every out"):
         recipe_of(attack="poisoned-clicks", attack_from=5)

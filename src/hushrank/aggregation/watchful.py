@@ -12,7 +12,7 @@ Nobody says how many liars there are. Shapes: n clients of a round, k known ones
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,8 @@ class Directions(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Watchful:
     """FedAvg, but for the order of additions, while nobody is doubted and nothing is ten times the median length."""
+
+    n_judged: ClassVar[int] = _FEWEST
 
     watchful_evidence: float = key(
         30.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero

@@ -26,6 +26,7 @@ from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.notices import notice_rule
 from hushrank.runs.proxy_disclosure import (
     describe_hierarchy,
     disclose_proxies,
@@ -79,6 +80,10 @@ class PersonalExperiment:
         return None
 
     def foresee(self) -> list[Notice]:
+        rule = self.setting.rule
+        return [*self._foresee_words(), *([] if rule is None else notice_rule(rule, n_asked=self.setting.cohort))]
+
+    def _foresee_words(self) -> list[Notice]:
         setting = self.setting
         if setting.settings.is_central or setting.sharing.words == "frozen" or setting.exchange.protection.has_noise:
             return []
