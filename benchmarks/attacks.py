@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.attack_list import OTHERS, THESIS
 from benchmarks.attacks_compare import JUDGED, choose_rivals
 from hushrank.aggregation.named import aggregation_names
 from hushrank.aggregation.tolerance import NotDefinedError
@@ -54,16 +55,7 @@ from hushrank.runs.environment import now
 from hushrank.types import Array
 
 USERS = ("perfect", "navigational", "informational")
-THESIS = (
-    *("poisoned-clicks", "little-is-enough", "fang-krum", "fang-krum:full", "fang-multi-krum", "fang-multi-krum:full"),
-    *("fang-trimmed-mean", "fang-trimmed-mean:full"),
-)
-OTHERS = (
-    *("sign-flip", "gaussian", "scaled", "min-max", "min-max:full", "min-sum", "min-sum:full"),
-    *("tailored", "tailored:full", "at-bound", "promote"),
-)
 LATE = -50  # rounds from the end
-LEFT_OUT = ("fang-median", "false-rewards", "opposite-model", "sidestep")
 # Attacks that know how `watchful` looks and stay below it: 4.5 lengths are not yet loud, what each learnt sets liars
 # apart, honest rounds in between or before make up for lies. {name: keys}
 _BELOW_LOUD = 4.5

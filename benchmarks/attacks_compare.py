@@ -8,7 +8,9 @@ defined at one of the shares are no candidates); a cell (attack, share, user) pa
 most .005 below that rule's. At least 90 % of the cells must pass. No cell may be significantly worse than plain
 averaging by more than .005: paired one-sided t-tests over trainings, p corrected for the number of cells (Bonferroni).
 Five repeats give 25 trainings. A verdict to which a cell is missing (the rule, plain averaging or a rule that could be
-the best was not run there) is not judged. Ends with 1 unless all verdicts hold; failing and missing cells are listed.
+the best was not run there) is not judged. Verdicts are about the attacks that were run; those of
+`benchmarks/attack_list.py` that were not are named. Ends with 1 unless all verdicts hold; failing and missing cells are
+listed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.attack_list import OTHERS, THESIS
 from hushrank.files import Json, read_json, write_json
 from hushrank.look.numbers import format_p, format_signed
 from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
@@ -41,6 +44,7 @@ def judge_rule(matrix: Matrix, rule: str, *, most_share: float = MOST_SHARE) -> 
         "peace": peace,
         "peace_holds": hold_all([found["p"] for found in peace]),
         "missing": missing,
+        "attacks_not_run": list_not_run(matrix),
         "n_cells": len(cells),
         "n_near": n_near,
         "share_near": n_near / len(cells) if cells else None,
@@ -102,6 +106,12 @@ def find_missing(matrix: Matrix, rule: str, *, most_share: float) -> list[Json]:
     return found
 
 
+def list_not_run(matrix: Matrix) -> list[str]:
+    """Attacks under which rules are usually measured, and of which the matrix has nothing."""
+    known = {line.attack for line in matrix.lines}
+    return [attack for attack in (*THESIS, *OTHERS) if attack not in known]
+
+
 def has_run(matrix: Matrix, line: MatrixLine, rule: str) -> bool:
     return all(matrix.test(line, rule, user) for user in matrix.users)
 
@@ -157,6 +167,7 @@ def describe(found: Json) -> str:
         *(f"  further from the chosen rule: {describe_cell(cell)}" for cell in far),
         *(f"  worse than {MEAN}: {describe_cell(cell)}" for cell in worse),
         *(f"  missing: {cell['attack']} {cell['share']:g} % {cell['rule']}" for cell in found["missing"]),
+        *(f"  attack not run, so that nothing is said of it: {attack}" for attack in found["attacks_not_run"]),
     ]
     return "\n".join(lines)
 

@@ -112,6 +112,35 @@ def judged(data: Path) -> str:
     return make_markdown(header, rows, n_words=2)
 
 
+def judged_setting(data: Path) -> str:
+    """What was run over five seeds, and what was not."""
+    found = read(data, "attacks_judged")
+    run, not_run = list(dict.fromkeys(cell["attack"] for cell in found["cells"])), found["attacks_not_run"]
+    named = ", ".join(quote_attack(attack) for attack in not_run)
+    missing = f" Not run over five seeds, so that only the table above is about them: {named}." if not_run else ""
+    return (
+        f"The same over five seeds, {found['n_trainings']} trainings for each user, under {len(run)} of the "
+        f"{len(run) + len(not_run)} attacks; three numbers are perfect / navigational / informational users.{missing}"
+    )
+
+
+def quote_attack(attack: str) -> str:
+    name, _, knowledge = attack.partition(":")
+    return f"`{name}`" + (f" ({knowledge} knowledge)" if knowledge else "")
+
+
+def judged_verdict(data: Path) -> str:
+    """Whether it is as good as the chosen rule, and never worse than plain averaging."""
+    found = read(data, "attacks_judged")
+    return (
+        f"`watchful` is within .005 of the chosen rule for {found['n_near']} of {found['n_cells']} combinations over "
+        f"five seeds, and significantly below `mean` by more than .005 for {found['n_worse_than_mean'] or 'none'} "
+        "(one-sided t-tests, corrected for their number; `docs/benchmarks/attacks_judged.json`). With nobody lying it "
+        f"{'equals' if found['peace_holds'] else 'is not shown to equal'} `mean` within .002 for every user over these "
+        "seeds, too."
+    )
+
+
 def beside(data: Path, *, name: str) -> str:
     """Quality of each user by attack, share and rule, and whose updates `watchful` left out."""
     found = read(data, name)
@@ -170,7 +199,9 @@ TABLES: Tables = {
     "attacks-rules": by_rule,
     "attacks-chosen": chosen,
     "attacks-heat": heat,
+    "attacks-judged-setting": judged_setting,
     "attacks-judged": judged,
+    "attacks-judged-verdict": judged_verdict,
     "attacks-many": partial(beside, name="attacks_many"),
     "attacks-adaptive": partial(beside, name="attacks_adaptive"),
     "attacks-expelled": expelled,

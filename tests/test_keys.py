@@ -81,6 +81,11 @@ def test_values_become_what_their_type_says(name: str, given: object, read: obje
         ("n_windows", [1, True], "n_windows is [1, True], must be a whole number or a list of one or more whole"),
         ("plans", 3, "plans is 3, must be a table."),
         ("colour", 3, "colour is 3, must be a word."),
+        ("height", float("nan"), "height is nan, must be a finite number from -1e30 to 1e30."),
+        ("height", float("-inf"), "height is -inf, must be a finite number from -1e30 to 1e30."),
+        ("height", 1e300, "height is 1e+300, must be a finite number from -1e30 to 1e30."),
+        ("height", 10**400, "must be a finite number from -1e30 to 1e30."),
+        ("widths", [1, float("inf")], "widths is [1, inf], must be a finite number from -1e30 to 1e30."),
     ],
 )
 def test_another_kind_is_refused(name: str, given: object, said: str) -> None:

@@ -19,6 +19,7 @@ Check: TypeAlias = Callable[[Any], str | None]  # what is wrong with a value, su
 Choices: TypeAlias = Callable[[], tuple[str, ...]]  # asked each time, because a plugin may have added one
 Settings: TypeAlias = Mapping[str, Any]  # values of keys, by name
 _DECLARED = "key"  # where a field's metadata hold what was declared
+_MOST = 1e30  # Why: rankers and updates are float32, which end at 3.4e38, and a setting is a factor of them
 _WORDS: dict[object, str] = {
     str: "a word",
     int: "a whole number",
@@ -104,7 +105,8 @@ def _complete(field: dataclasses.Field[Any], kind: object) -> Key:
 
 
 def read_value(key: Key, value: object, *, none_unsets: bool = False) -> Any:
-    """The value as the key's type has it: lists become tuples, whole numbers fractions; another kind is refused.
+    """The value as the key's type has it: lists become tuples, whole numbers fractions; another kind is refused, and
+    so are NaN, infinities and numbers that no training could be done with.
 
     `none_unsets`: the word none takes the setting back, unless it is one of the key's choices.
     """
@@ -113,6 +115,8 @@ def read_value(key: Key, value: object, *, none_unsets: bool = False) -> Any:
         return None
     for kind in key.kinds:
         if _fits(value, kind) and (value != () or key.may_be_empty):
+            if not _is_usable(value, kind):
+                raise ValueError(f"{key.name} is {_show(value)}, must be a finite number from -1e30 to 1e30.")
             return _convert(value, kind)
     raise ValueError(f"{key.name} is {_show(value)}, must be {describe_kinds(key)}.")
 
@@ -131,6 +135,13 @@ def _fits(value: object, kind: object) -> bool:
     if kind is float:
         return isinstance(value, int | float)
     return isinstance(value, cast(type, get_origin(kind) or kind))
+
+
+def _is_usable(value: Any, kind: object) -> bool:
+    """Whether fractions are finite and of a size that anything can be done with."""
+    if get_origin(kind) is tuple:
+        return all(_is_usable(item, get_args(kind)[0]) for item in value)
+    return kind is not float or -_MOST <= value <= _MOST
 
 
 def _convert(value: Any, kind: object) -> Any:

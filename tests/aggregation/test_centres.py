@@ -72,6 +72,11 @@ def test_the_radius_around_a_centre_is_that_of_clients_that_learnt_something() -
     np.testing.assert_allclose(combined.update, [3 + (-2 - 2 - 2 + 1 + 2) / 5])  # 1 and 3 away: the radius is 2
 
 
+@pytest.mark.parametrize("rule", [NormBounding(1e30), CentredClipping(1e30)])
+def test_an_enormous_bound_over_an_update_of_zero_is_no_overflow(rule: Rule) -> None:
+    assert rule(make_round([0, 1, 2])).update.tolist() == [1.0]
+
+
 def test_centred_clipping_moves_the_centre_by_clipped_steps_and_remembers_it() -> None:
     first = CentredClipping(2.0)(make_round([1, 2, 90]))  # from 0: 1, 2 and 2
     np.testing.assert_allclose(first.update, [5 / 3])
@@ -82,7 +87,7 @@ def test_centred_clipping_moves_the_centre_by_clipped_steps_and_remembers_it() -
     np.testing.assert_allclose(twice.update, second.update)
 
 
-@pytest.mark.parametrize("rule", [NormBounding(1e9), CentredClipping(1e9)])
+@pytest.mark.parametrize("rule", [rule(bound) for rule in (NormBounding, CentredClipping) for bound in (1e9, 1e30)])
 def test_with_a_wide_bound_they_are_the_weighted_mean(rule: Rule) -> None:
     round = random_round(3, 7, 4)
     np.testing.assert_allclose(rule(round).update, np.average(round.updates, axis=0, weights=round.weights), rtol=1e-12)
@@ -115,10 +120,12 @@ def test_order_does_not_matter_and_scale_passes_through(seed: int, scale: float)
     steady = [inner for inner in INNER if "krum" not in inner]  # Why: mixtures may tie, and it takes the first
     rules: list[Rule] = [GeometricMedian(), NormBounding(), CentredClipping(), *(Mixing(2, inner) for inner in steady)]
     for rule in rules:
+        # Why: mixtures coincide, and rounding decides where the steps of its median end, within its smoothing of 1e-6
+        slack = 2e-6 if rule == Mixing(2, "geometric-median") else 1e-10
         combined, mixed = rule(round), rule(reordered(round, order))
-        np.testing.assert_allclose(mixed.update, combined.update, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(mixed.update, combined.update, rtol=1e-8, atol=slack)
         assert combined.trust is not None and mixed.trust is not None
-        np.testing.assert_allclose(mixed.trust, combined.trust[order], rtol=1e-6)
+        np.testing.assert_allclose(mixed.trust, combined.trust[order], rtol=1e-6, atol=slack)
         assert ((combined.trust >= 0) & (combined.trust <= 1)).all()
         larger = rule(make_round(round.updates * scale, weights=round.weights))
-        np.testing.assert_allclose(larger.update, combined.update * scale, rtol=1e-6, atol=1e-8 * scale)
+        np.testing.assert_allclose(larger.update, combined.update * scale, rtol=1e-6, atol=max(slack, 1e-8) * scale)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from seeds import pick_seed
 
 from hushrank.aggregation.copies import find_copies
@@ -99,14 +101,47 @@ def test_four_clients_are_too_few_to_judge_one() -> None:
 
 
 def test_where_no_majority_would_be_left_nobody_is_left_out() -> None:
-    suspicion, nobody = np.array([3.0, 2.0, 9.0, 1.0, 0.0]), np.zeros(5, np.bool_)
-    assert choose_suspects(suspicion, nobody, most=4).tolist() == [True, True, True, True, False]
-    assert choose_suspects(suspicion, nobody, most=3).tolist() == [False] * 5
+    suspicion, nobody, here = np.array([3.0, 2.0, 9.0, 1.0, 0.0]), np.zeros(5, np.bool_), np.arange(5)
+    assert choose_suspects(suspicion, nobody, here).tolist() == [False] * 5  # four of five
+    calm = np.where(here < 2, suspicion, 0.0)
+    assert choose_suspects(calm, nobody, here).tolist() == [True, True, False, False, False]  # two of five
 
 
 def test_who_was_out_stays_out_until_half_of_the_evidence_is_gone() -> None:
     suspicion, was_out = np.array([0.6, 0.6, 0.4, 0.0, 0.0]), np.array([True, False, True, False, False])
-    assert choose_suspects(suspicion, was_out, most=4).tolist() == [True, False, False, False, False]
+    assert choose_suspects(suspicion, was_out, np.arange(5)).tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(("were_out", "evidence"), [(True, 2.0), (True, 0.0), (False, 2.0)])
+def test_clients_who_are_not_asked_count_as_those_who_are(were_out: bool, evidence: float) -> None:
+    """20 known, eight of whom are asked and suspected; nine others are out, or would be."""
+    here, others = np.arange(9, 17), np.arange(20) < 9
+    suspicion, was_out = np.where(others, evidence, 0.0), others & were_out
+    suspicion[here] = 2.0
+    assert not choose_suspects(suspicion, was_out, here).any()  # 17 of 20
+    suspicion[here[1:]] = 0.0
+    assert not choose_suspects(suspicion, was_out, here).any()  # half
+    others[8] = suspicion[8] = was_out[8] = 0
+    assert np.flatnonzero(choose_suspects(suspicion, was_out, here))[-1] == 9  # nine of 20
+
+
+@given(st.lists(st.tuples(st.floats(0, 2), st.booleans(), st.booleans()), min_size=5, max_size=12))
+def test_a_majority_is_never_left_out_whoever_is_asked(clients: list[tuple[float, bool, bool]]) -> None:
+    suspicion, was_out, is_asked = (np.array(values) for values in zip(*clients, strict=True))
+    here = np.flatnonzero(is_asked)
+    is_out = choose_suspects(suspicion, was_out, here)
+    assert 2 * np.count_nonzero(is_out) < len(clients)
+    if is_out.any():
+        assert is_out[~is_asked].tolist() == was_out[~is_asked].tolist()
+
+
+def test_a_round_in_which_the_absent_and_the_present_would_be_too_many_still_moves_the_ranker() -> None:
+    memory, ids = dict(play(6, n=20, liars=0)[-1].memory), np.arange(9, 17)
+    memory |= {"is_out": np.arange(20) < 9, "copies": np.where(np.arange(20) < 17, 10.0, 0.0)}
+    updates = WAY + np.random.default_rng(pick_seed(11)).standard_normal((8, P))
+    found = Watchful()(Gathered(updates, np.ones(8), ids, np.zeros(P), 7, memory))
+    assert not found.memory["is_out"].any() and left_out(found) == [] and found.evidence["left_out"] == 0
+    assert found.update.any()
 
 
 def rounds_of(ids: list[int], found: Combined, draws: np.random.Generator, round: int) -> Combined:

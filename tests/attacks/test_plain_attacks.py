@@ -25,6 +25,14 @@ def test_signs_and_lengths_by_hand() -> None:
     assert send("scaled", updates, 1)[0].tolist() == [10.0, -20.0]
 
 
+def test_lies_that_no_number_can_hold_are_infinite_without_a_warning() -> None:
+    updates, attack = np.ones((3, 2), np.float32), find_attack("opposite-model", z=1e30)
+    assert attack is not None
+    target = Target(np.float32(1e30) * updates[0], 1, KEY)
+    received = attack_updates(attack, updates, np.arange(3) < 1, target)
+    assert received.tolist() == [[-np.inf, -np.inf], [1, 1], [1, 1]]  # -1e30 - (1e30 + 1) * 1e30
+
+
 def test_noise_is_as_long_as_what_the_liars_learnt() -> None:
     updates = honest_updates(0, n=10, p=4000)
     sent = send("gaussian", updates, 4, scale=2.0)[:4]
@@ -121,6 +129,12 @@ def test_sleepers_who_never_wake_are_honest_on_every_engine(engine: str) -> None
         for liars in ({}, {"attack": asleep, "n_malicious": 3})
     ]
     np.testing.assert_allclose(honest, lied_to, atol=1e-6)  # added up in another order
+
+
+def test_sleepers_who_would_sleep_through_the_whole_run_are_refused() -> None:
+    assert recipe_of(attack="sign-flip", attack_from=20, rounds=20).attack_from == 20
+    with pytest.raises(ValueError, match="attack_from is 21, but the run has 20 rounds, so that nobody would ever lie"):
+        recipe_of(attack="sign-flip", attack_from=21, rounds=20)
 
 
 def test_clicks_have_no_times() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from shown_blocks import ROOT
 
-from benchmarks import attacks
+from benchmarks import attack_list, attacks
 from benchmarks.attacks_compare import choose_rivals, judge_rule
 from hushrank.aggregation.named import aggregation_names
 from hushrank.attacks.named import ATTACKS, FunctionAttack, register_attack
@@ -21,6 +21,7 @@ PAGE = (DOCS / "howto" / "which-rule.md").read_text(encoding="utf-8")
 FOUND: dict[str, Any] = json.loads((DOCS / "benchmarks" / "attacks.json").read_text(encoding="utf-8"))
 MATRIX = read_matrix(FOUND)
 TABLES = runpy.run_path(str(DOCS / "measured_attacks.py"))["TABLES"]
+STANDING = (*attack_list.THESIS, *attack_list.OTHERS)
 SMALL = ["--data", "tiny", "--set", "rounds=3", "--set", "folds=[1]", "--jobs", "1"]
 
 
@@ -36,12 +37,12 @@ def worst(rule: str, share: float) -> float:
 
 
 def test_the_matrix_has_every_attack_and_rule() -> None:
-    names = {attack.partition(":")[0] for attack in (*attacks.THESIS, *attacks.OTHERS)}
-    assert names == set(ATTACKS) - set(attacks.LEFT_OUT)
+    names = {attack.partition(":")[0] for attack in STANDING}
+    assert names == set(ATTACKS) - set(attack_list.LEFT_OUT)
     assert ATTACKS["fang-median"] is ATTACKS["fang-trimmed-mean"]
-    assert {line.attack for line in MATRIX.lines} == {PEACE, *attacks.THESIS, *attacks.OTHERS}
+    assert {line.attack for line in MATRIX.lines} == {PEACE, *STANDING}
     assert set(MATRIX.rules) == set(aggregation_names())
-    assert {line.share for line in MATRIX.lines if line.attack in attacks.THESIS} == {10, 20, 30, 40}
+    assert {line.share for line in MATRIX.lines if line.attack in attack_list.THESIS} == {10, 20, 30, 40}
 
 
 def test_the_page_has_every_table_once_and_names_every_rule() -> None:
@@ -64,6 +65,7 @@ def test_with_one_liar_of_ten_the_rules_that_the_page_names_lose_little_and_krum
 def test_the_watchful_server_is_near_the_chosen_rule_as_the_page_says() -> None:
     found = judge_rule(MATRIX, "watchful")
     assert (found["n_near"], found["n_cells"], found["n_worse_than_mean"], found["missing"]) == (103, 105, 0, [])
+    assert found["attacks_not_run"] == []
     far = {(cell["attack"], cell["share"], cell["user"]) for cell in found["cells"] if not cell["is_near"]}
     assert far == {("gaussian", 20.0, "informational"), ("tailored:full", 20.0, "informational")}
     assert worst("watchful", 30) > -0.01 > worst("watchful", 40)
@@ -78,6 +80,7 @@ def test_the_verdict_over_five_seeds_is_that_of_the_kept_cells() -> None:
     found = judge_rule(read_matrix(read_kept("attacks_five")), "watchful")
     assert found == read_kept("attacks_judged") and found["n_trainings"] == 25 and found["missing"] == []
     assert f"{found['n_near']} of {found['n_cells']} combinations over five seeds" in PAGE
+    assert f"under {len(STANDING) - len(found['attacks_not_run'])} of the {len(STANDING)} attacks" in PAGE
     assert found["peace_holds"] and found["near_holds"] and found["worse_holds"]
 
 

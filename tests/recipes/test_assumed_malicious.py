@@ -86,11 +86,21 @@ def test_too_few_clients_are_not_clamped(rule: str, n: int, m: int, needed: int)
 def test_krum_runs_below_the_number_of_its_theory_with_a_warning() -> None:
     rule = rule_of(ten(aggregation="krum", assumed_malicious=4))  # n - m - 2 = 4, but 2m + 3 = 11
     assert rule is not None and (rule.n_needed, rule.n_proven) == (9, 11)
-    (notice,) = notice_rule("krum", assumed=4, n_proven=rule.n_proven, n_asked=10)
+    (notice,) = notice_rule(rule, n_asked=10)
     assert notice.line.startswith(
         "warning: aggregation=krum is proven to work with 4 malicious clients from 11 clients"
     )
-    assert notice_rule("krum", assumed=4, n_proven=11, n_asked=11) == []
+    assert notice_rule(rule, n_asked=11) == []
+
+
+def test_watchful_among_too_few_clients_to_judge_runs_with_a_warning() -> None:
+    rule = rule_of(ten(aggregation="watchful"))
+    assert rule is not None and (rule.n_needed, rule.n_proven, rule.n_judged) == (1, 0, 5)
+    (notice,) = notice_rule(rule, n_asked=4)
+    assert notice.line.startswith(
+        "warning: aggregation=watchful judges nobody in a round of fewer than 5 clients; here 4 are asked in a round"
+    )
+    assert notice_rule(rule, n_asked=5) == []
 
 
 def test_a_rule_after_mixing_keeps_its_own_needs() -> None:

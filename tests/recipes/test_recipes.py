@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hushrank.recipes.recipe import NAMED, as_json, change_recipe, hash_recipe, recipe_from_json
+from hushrank.keys import Key, method_keys, read_value
+from hushrank.recipes.recipe import KEYS, NAMED, as_json, change_recipe, hash_recipe, recipe_from_json
 from hushrank.recipes.resolve import resolve_method
+from hushrank.recipes.rooms import CHOOSERS
 from hushrank.recipes.values import parse_assignments
 from hushrank.runs.run import RunOptions, run_recipe
 
@@ -36,6 +38,25 @@ def test_none_takes_a_setting_back() -> None:
     honest = change_recipe(attacked, parse_assignments(["attack=none", "n_malicious=0", "cohort=none"]))
     assert honest == NAMED["fpdgd"]
     assert change_recipe(honest, {"normalise": "none"}).normalise == "none"  # there it is a value of its own
+
+
+METHODS = [method_keys(room.methods, name) for room in CHOOSERS.values() if room.methods for name in room.methods]
+FRACTIONS = [key for keys in (KEYS, *METHODS) for key in keys.values() if float in key.kinds]
+
+
+@pytest.mark.parametrize("key", FRACTIONS, ids=lambda key: key.name)
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e300"])
+def test_no_fraction_of_a_recipe_is_beyond_what_numbers_can_hold(key: Key, value: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{key.name} is .*, must be a finite number from -1e30 to 1e30\.$"):
+        read_value(key, parse_assignments([f"{key.name}={value}"])[key.name])
+
+
+def test_attacks_refuse_settings_that_no_lie_can_be_made_of() -> None:
+    liars = {"attack": "little-is-enough", "n_malicious": 3}
+    for text in ("nan", "inf", "-1e31"):
+        with pytest.raises(ValueError, match=r"^z is .*, must be a finite number"):
+            change_recipe(NAMED["fpdgd"], {**liars, **parse_assignments([f"z={text}"])})
+    assert change_recipe(NAMED["fpdgd"], {**liars, "z": -1.5}).options == {"z": -1.5}
 
 
 @pytest.mark.parametrize(

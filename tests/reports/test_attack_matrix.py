@@ -131,6 +131,20 @@ def test_what_was_not_run_is_named_and_not_judged(
     assert f"missing: lies 20 % {rule}" in said and said.count("not judged") == 2
 
 
+def test_attacks_that_were_never_run_are_named_and_the_others_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, some = tmp_path / "some.json", found()
+    for cell in some["cells"]:
+        cell["attack"] = cell["attack"].replace("lies", "promote")
+    write_json(path, some)
+    verdict = judge_rule(read_matrix(some), "watchful")
+    assert verdict["near_holds"] and verdict["missing"] == [] and len(verdict["attacks_not_run"]) == 18
+    assert main([str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "attack not run, so that nothing is said of it: tailored:full" in said and "of it: promote" not in said
+
+
 def test_a_rule_that_is_not_defined_under_an_attack_is_not_judged() -> None:
     verdict = judge_rule(read_matrix(found()), "bulyan")
     assert verdict["missing"] == [{"attack": "lies", "share": 20, "rule": "bulyan"}]

@@ -87,6 +87,11 @@ class CheckedRule:
         return int(getattr(self.rule, "n_proven", 0))
 
     @property
+    def n_judged(self) -> int:
+        """Clients of a round from which on it judges them; 0: nothing is said."""
+        return int(getattr(self.rule, "n_judged", 0))
+
+    @property
     def gives_one(self) -> bool:
         """Whether what comes out is one client's update, which the next model shows to everybody."""
         return bool(getattr(self.rule, "gives_one", False))

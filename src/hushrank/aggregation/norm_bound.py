@@ -42,4 +42,5 @@ def median_learnt(norms: Array, updates: Array) -> float:
 
 def shares_within(norms: Array, bound: float) -> Array:
     """[n] min(1, bound / norm): what is left of vectors that are clipped to a length."""
-    return np.asarray(np.where(norms > bound, bound / np.maximum(norms, np.finfo(np.float64).tiny), 1.0))
+    least = max(bound, np.finfo(np.float64).tiny)  # Why: a large bound over a small norm overflows
+    return np.asarray(np.where(norms > bound, bound / np.maximum(norms, least), 1.0))

@@ -1,10 +1,11 @@
 """How many malicious clients a rule assumes, and from how many clients on it works.
 
 A rule that needs the number has a field `assumed_malicious`, which `find_rule` fills from the recipe key of that name.
-A rule that needs more than one update says so by two properties:
+A rule that needs more than one update says so by these properties:
 
 n_needed    answers without which the rule is not defined: a round with fewer is lost, as one without a quorum is
 n_proven    clients from which on its paper proves something; with fewer it runs, and the run's owner is told
+n_judged    clients from which on it judges them; with fewer it is the mean, and the run's owner is told
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Nobody says how many liars there are. Shapes: n clients of a round, k known ones
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class Directions(NamedTuple):
 class Watchful:
     """FedAvg, but for the order of additions, while nobody is doubted and nothing is ten times the median length."""
 
+    n_judged: ClassVar[int] = _FEWEST
+
     watchful_evidence: float = key(
         30.0, "opposition that makes a client suspect, in agreements of usual size", check=above_zero
     )
@@ -89,9 +91,8 @@ class Watchful:
         usual = float(past.length[0])
         past = self._learn(past, here, found)
         suspicion, consensus = self._suspect(past, here)
-        counted = cut_lengths(gathered.updates, found, usual, suspicion > _DOUBT)
-        if len(here) >= _FEWEST:
-            past.is_out[here] = choose_suspects(suspicion, past.is_out[here], most=(len(past.ids) - 1) // 2)
+        counted = cut_lengths(gathered.updates, found, usual, suspicion[here] > _DOUBT)
+        past.is_out[:] = choose_suspects(suspicion, past.is_out, here)
         trust = 1.0 - past.is_out[here]
         evidence = {
             "left_out": float(np.count_nonzero(trust == 0)),
@@ -140,11 +141,11 @@ class Watchful:
         past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
 
     def _suspect(self, past: WatchfulMemory, here: Array) -> tuple[Array, float]:
-        """[n] evidence against each, 1 where it is enough; and how much most of the others agree."""
+        """[k] evidence against each, 1 where it is enough; and how much most of the others agree."""
         consensus = find_consensus(past, here)
-        opposed = past.opposition[here] / self.watchful_evidence * (past.history[here] < 0)
-        is_judged = (consensus > _CONSENSUS) | (past.is_out[here] & (consensus > -_CONSENSUS))
-        misbehaved = np.maximum(past.loudness[here], past.copies[here]) / _NEEDED
+        opposed = past.opposition / self.watchful_evidence * (past.history < 0)
+        is_judged = (consensus > _CONSENSUS) | (past.is_out & (consensus > -_CONSENSUS))
+        misbehaved = np.maximum(past.loudness, past.copies) / _NEEDED
         return np.maximum(np.where(is_judged, opposed, 0), misbehaved), consensus
 
 
@@ -153,11 +154,18 @@ def find_consensus(past: WatchfulMemory, here: Array) -> float:
     return float(np.sort(past.agreement[here])[(len(here) - 1) // 2])
 
 
-def choose_suspects(suspicion: Array, was_out: Array, *, most: int) -> Array:
-    """[n] who is left out: from evidence of 1 on, until it has gone down to a half. If that were more than `most`, no
-    majority is left that could be right, and nobody is."""
-    is_out = (suspicion >= 1) | (was_out & (suspicion > 0.5))
-    return np.asarray(is_out if np.count_nonzero(is_out) <= most else np.zeros_like(is_out))
+def choose_suspects(suspicion: Array, was_out: Array, here: Array) -> Array:
+    """[k] who is left out: from evidence of 1 on, until it has gone down to a half. If that were half of all known
+    clients or more, no majority is left that could be right, and nobody is.
+
+    here: [n] rows of those who are judged. The others stay as they are, and count as out where evidence is enough.
+    """
+    is_out = was_out.copy()
+    if len(here) >= _FEWEST:
+        is_out[here] = (suspicion[here] >= 1) | (was_out[here] & (suspicion[here] > 0.5))
+    is_suspect = is_out | (suspicion >= 1)
+    is_suspect[here] = is_out[here]
+    return is_out if 2 * np.count_nonzero(is_suspect) < len(is_out) else np.zeros_like(is_out)
 
 
 def cut_lengths(updates: Array, found: Directions, usual: float, is_doubted: Array) -> Array:

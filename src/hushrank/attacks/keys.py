@@ -26,8 +26,11 @@ class AttackKeys:
     )
 
 
-def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:
-    """A majority of liars decides what is honest, so that no rule could do anything [thesis, Section 5.2.1]."""
+def check_malicious(keys: AttackKeys, *, n_clients: int, n_rounds: int | None) -> None:
+    """A majority of liars decides what is honest, so that no rule could do anything [thesis, Section 5.2.1].
+
+    n_rounds: of the whole run; None: nobody knows.
+    """
     if keys.attack is None:
         for name in ("n_malicious", "attack_from", "attack_every", "attack_disguise"):
             if (given := getattr(keys, name)) != keys_of(AttackKeys)[name].default:
@@ -36,4 +39,9 @@ def check_malicious(keys: AttackKeys, *, n_clients: int) -> None:
         raise ValueError(
             f"n_malicious is {keys.n_malicious} of n_clients={n_clients}, must be less than half of them: where half "
             "of the clients or more lie, nothing tells who is honest."
+        )
+    if n_rounds is not None and keys.attack_from > n_rounds:
+        raise ValueError(
+            f"attack_from is {keys.attack_from}, but the run has {n_rounds} rounds, so that nobody would ever lie: "
+            "make attack_from smaller, or rounds larger."
         )

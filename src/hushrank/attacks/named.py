@@ -129,7 +129,8 @@ def attack_updates(attack: Attack | Tactics[Attack], updates: Array, is_maliciou
         others=updates[~is_malicious] if knows_all else None,
         try_rule=None if target.try_rule is None else try_rule,
     )
-    forged = np.asarray(awake(view, key=target.key))
+    with np.errstate(over="ignore", invalid="ignore"):  # Why: a lie beyond float32 is infinite, and a server refuses it
+        forged = np.asarray(awake(view, key=target.key))
     if forged.shape != (view.n_malicious, updates.shape[1]):
         raise ValueError(
             f"the attack sends {forged.shape} numbers, must be {view.n_malicious} updates of {updates.shape[1]}."

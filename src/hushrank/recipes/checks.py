@@ -78,7 +78,7 @@ def check_rooms(recipe: Recipe, default: Recipe) -> None:
     population = clients_of(recipe)
     check_central(recipe, population.interactions)
     check_compatible(combination_of(recipe))
-    check_malicious(recipe, n_clients=recipe.n_clients)
+    check_malicious(recipe, n_clients=recipe.n_clients, n_rounds=recipe.rounds)
     check_poison(recipe)
     check_rule(recipe)
     if recipe.remedy != NONE:
@@ -131,7 +131,8 @@ def check_personal_clients(recipe: Recipe, special: Sequence[str]) -> None:
         )
     check_personal_noise(recipe)
     check_compatible(combination_of(recipe))
-    check_malicious(recipe, n_clients=recipe.n_clients)
+    n_rounds = None if settings.updating == "online" else recipe.rounds * settings.n_trainings
+    check_malicious(recipe, n_clients=recipe.n_clients, n_rounds=n_rounds)
     check_rule(recipe)
     rule = rule_of(recipe)
     if rule is not None and rule.gives_one:

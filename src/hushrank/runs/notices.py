@@ -11,6 +11,7 @@ from math import sqrt
 
 import numpy as np
 
+from hushrank.aggregation.named import CheckedRule
 from hushrank.types import Array, Notice, QuerySet
 
 RARELY = 0.01  # share of searches with a click below which next to nothing is learnt
@@ -23,15 +24,29 @@ _STEPS = 3.0  # usual changes from look to look that a fall must exceed, too
 _ERRORS = 2.0  # standard errors that a fall must exceed, too, where several trainings show it
 
 
-def notice_rule(name: str, *, assumed: int, n_proven: int, n_asked: int) -> list[Notice]:
-    """A rule below the number of clients from which on its paper proves something."""
-    if n_asked >= n_proven:
+def notice_rule(rule: CheckedRule, *, n_asked: int) -> list[Notice]:
+    """A rule below the number of clients from which on its paper proves something, or from which on it judges them."""
+    return [*notice_unproven(rule, n_asked=n_asked), *notice_unjudged(rule, n_asked=n_asked)]
+
+
+def notice_unproven(rule: CheckedRule, *, n_asked: int) -> list[Notice]:
+    if n_asked >= rule.n_proven:
         return []
     sentence = (
-        f"aggregation={name} is proven to work with {assumed} malicious clients from {n_proven} clients on; here "
-        f"{n_asked} are asked in a round."
+        f"aggregation={rule.name} is proven to work with {rule.assumed_malicious} malicious clients from "
+        f"{rule.n_proven} clients on; here {n_asked} are asked in a round."
     )
     return [Notice("rule-unproven", sentence, "It runs all the same. Ask more clients, or lower assumed_malicious.")]
+
+
+def notice_unjudged(rule: CheckedRule, *, n_asked: int) -> list[Notice]:
+    if n_asked >= rule.n_judged:
+        return []
+    sentence = (
+        f"aggregation={rule.name} judges nobody in a round of fewer than {rule.n_judged} clients; here {n_asked} are "
+        "asked in a round, so that liars count as everybody does."
+    )
+    return [Notice("rule-idle", sentence, "It runs as the mean does. Ask more clients, or choose another rule.")]
 
 
 def notice_clicks(shares: Mapping[str, float], *, n_searches: int) -> list[Notice]:

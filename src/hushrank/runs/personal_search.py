@@ -26,6 +26,7 @@ from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.notices import notice_rule
 from hushrank.runs.proxy_disclosure import (
     describe_hierarchy,
     disclose_proxies,
@@ -81,7 +82,9 @@ class PersonalExperiment:
         return None
 
     def foresee(self) -> list[Notice]:
-        return [*foresee_gaps(self.setting), *foresee_words(self.setting)]
+        rule = self.setting.rule
+        of_rule = [] if rule is None else notice_rule(rule, n_asked=self.setting.cohort)
+        return [*foresee_gaps(self.setting), *foresee_words(self.setting), *of_rule]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         n_lost = sum(int(np.sum(result.shown.get(LOST, 0))) for result in results)

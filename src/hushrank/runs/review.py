@@ -39,12 +39,9 @@ def estimate_slowness(setting: Setting) -> Notice:
 
 
 def foresee_rule(setting: Setting) -> list[Notice]:
-    """Whether the rule is used where something is proven of it."""
+    """Whether the rule is used where something is proven of it, and where it does anything."""
     rule = setting.method.rule
-    if rule is None:
-        return []
-    n_asked = setting.method.population.cohort_size
-    return notice_rule(rule.name, assumed=rule.assumed_malicious, n_proven=rule.n_proven, n_asked=n_asked)
+    return [] if rule is None else notice_rule(rule, n_asked=setting.method.population.cohort_size)
 
 
 def foresee_clicks(setting: Setting) -> list[Notice]:

@@ -314,6 +314,17 @@ def test_who_makes_a_federation_hears_that_a_rule_is_proven_for_more_answers(
     assert (f"from 7 answers on, and a round may close with {quorum or 5}" in done.output) is is_told
 
 
+@pytest.mark.parametrize(("quorum", "is_told"), [(None, True), (4, True), (5, False)])
+def test_who_makes_a_federation_hears_that_a_rule_judges_nobody_among_few_answers(
+    quorum: int | None, is_told: bool, tmp_path: Path
+) -> None:
+    words = ["--set", "aggregation=watchful"] + ([] if quorum is None else ["--set", f"quorum={quorum}"])
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "f"), *words])
+    assert done.exit_code == 0
+    said = f"watchful judges nobody in a round of fewer than 5 answers, and a round may close with {quorum or 1}."
+    assert (said in done.output) is is_told
+
+
 def test_a_round_with_too_few_answers_for_its_rule_is_abandoned(tmp_path: Path) -> None:
     """Krum that reckons with two liars needs five; the quorum follows, also where the operator names none."""
 

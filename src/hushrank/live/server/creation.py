@@ -79,11 +79,14 @@ def create_federation(
 def describe_rule(agreement: Agreement, config: ServerConfig) -> str | None:
     """What an operator should know of the aggregation rule; None: nothing."""
     rule, quorum = rule_of(agreement), rules_of(agreement, config).quorum
-    if rule is None or quorum >= rule.n_proven:
+    if rule is None or quorum >= max(rule.n_proven, rule.n_judged):
         return None
+    proven = f"is proven to work with {rule.assumed_malicious} malicious clients from {rule.n_proven} answers on"
+    what, needed = proven, rule.n_proven
+    if rule.n_judged > rule.n_proven:
+        what, needed = f"judges nobody in a round of fewer than {rule.n_judged} answers", rule.n_judged
     return (
-        f"aggregation={rule.name} is proven to work with {rule.assumed_malicious} malicious clients from "
-        f"{rule.n_proven} answers on, and a round may close with {quorum}. To insist, set quorum = {rule.n_proven} in "
+        f"aggregation={rule.name} {what}, and a round may close with {quorum}. To insist, set quorum = {needed} in "
         f"{server_config.FILE}."
     )
 

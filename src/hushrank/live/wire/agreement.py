@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -243,8 +242,6 @@ def check_kinds(agreement: Agreement) -> None:
         value = getattr(agreement, name)
         if isinstance(read := read_value(declared, value), float) and not isinstance(value, float):
             raise ValueError(f"{name} is {value!r}, must be written as the fraction {read}.")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}, must be a finite number.")
 
 
 def check_sizes(agreement: Agreement) -> None:
