@@ -139,11 +139,17 @@ def test_a_gap_of_the_published_sign_that_is_not_significant_is_not_shown_and_no
 
 
 def test_two_gaps_of_two_measures_are_told_with_their_units_and_without_a_cause(tmp_path: Path) -> None:
-    part = options(tmp_path, INTENTS, only=LINEAR)
+    part = options(tmp_path, INTENTS, only=LINEAR, changes={"rounds": 10})
     found = reproduce(prepare("thesis.table4.2", part), part, PoolOptions(1, in_process=True))
     why = found["findings"][0]["why"]
     assert "in discounted sums of the nDCG@10" in why and "in nDCG@10 of the ranker, mean over the training." in why
     assert "sign comes from" not in why
+
+
+def test_the_quality_during_a_training_is_not_judged_by_its_end(tmp_path: Path) -> None:
+    part = options(tmp_path, INTENTS, only=LINEAR, changes={"eval_every": 6})
+    (finding,) = reproduce(prepare("thesis.table4.2", part), part, PoolOptions(1, in_process=True))["findings"]
+    assert finding["holds"] is None and finding["why"].startswith("personal/nDCG@10 was measured 1 time")
 
 
 def test_what_held_for_one_ranker_alone_is_open_and_what_failed_for_one_is_refuted() -> None:
