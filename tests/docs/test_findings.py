@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import t as student
 from shown_blocks import ROOT
 
 from benchmarks import central_controls
@@ -292,6 +293,25 @@ def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: flo
     rows = read(f"chapter4/{part}.table4.3")["rows"]
     ours = [row["ours"] for row in rows if row["distribution"] == "non-iid" and row["ours"] is not None]
     assert ours == pytest.approx([share * (1 - 0.9995**10_000) / 0.0005] * len(ours), abs=0.005) and ours
+
+
+def test_a_gap_has_p_where_the_values_of_its_trainings_are_kept(tmp_path: Path) -> None:
+    """Differences .009, .010 and .011: t = .01 / (.001 / sqrt 3) = 17.3, p .0033, and so often as there are rows."""
+    data = Path(shutil.copytree(DATA, tmp_path / "benchmarks"))
+    path = data / "chapter4" / "intents.figure4.3.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for row in found["rows"]:
+        lower = 0.4 if row["distribution"] == "iid" else 0.4 - 0.01
+        noise = (0.0, 0.0, 0.0) if row["distribution"] == "iid" else (0.001, 0.0, -0.001)
+        row["values"] = [{"fold": 1, "repeat": r, "value": lower + more} for r, more in enumerate(noise)]
+    path.write_text(json.dumps(found), encoding="utf-8")
+    gaps = runpy.run_path(str(DOCS / "measured_chapter4.py"))["gaps"]
+    lines = [line.split(" | ") for line in gaps(data).splitlines()[2:]]
+    p = min(1, len(lines) * 2 * student.sf(10 * 3**0.5, 2))
+    with_p = [line for line in lines if "(p" in line[5]]
+    assert len(with_p) == 6 and {line[1] for line in with_p} == {"generated `intent-change-like`, linear"}
+    assert all(f"(p\u00a0{p:.2f})".replace("0.", ".") in line[5] for line in with_p)
+    assert [("(p" in line[7]) for line in with_p] == [True] * 3 + [False] * 3  # online quality is told once
 
 
 def test_what_unequal_searches_cost_follows_from_how_they_are_weighed() -> None:
