@@ -257,6 +257,16 @@ def test_a_part_is_run_alone_in_a_place_of_its_own(tmp_path: Path) -> None:
         prepare("thesis.figure4.3", ReproduceOptions(tmp_path, only={"ranker": "tree"}))
 
 
+@pytest.mark.parametrize("name", ["thesis.figure4.8", "thesis.figure4.9"])
+def test_figures_that_the_thesis_has_for_one_ranker_run_with_the_other_by_a_change(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no run of .* has ranker=mlp\..* with ranker=mlp, write --set ranker=mlp\.$"):
+        prepare(name, ReproduceOptions(tmp_path, only={"ranker": "mlp"}))
+    with pytest.raises(ValueError, match=r"All of them have ranker=linear: leave it out of --only\.$"):
+        prepare(name, ReproduceOptions(tmp_path, only=LINEAR))
+    networks = prepare(name, ReproduceOptions(tmp_path, changes={"ranker": "mlp"}))
+    assert {trial.recipe.ranker for trial in networks.trials} == {"mlp"}
+
+
 def test_a_part_may_be_one_of_two_data_sets(tmp_path: Path) -> None:
     part = options(tmp_path, INTENTS, only={"data": "intent-change-like"})
     found = reproduce(prepare("thesis.figure4.9", part), part, PoolOptions(1, in_process=True))
