@@ -26,7 +26,8 @@ PARTS = {  # {part: (its name, rounds)} in the order of the page
     "intents-network": ("generated `intent-change-like`, network", 10_000),
 }
 TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "3", "thesis.figure4.9": "4"}
-MEASURES = {"offline/nDCG@10": "", "personal/nDCG@10": ", own labels"}
+OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
+MEASURES = {OFFLINE: "", "personal/nDCG@10": ", own labels"}
 
 
 def list_parts(
@@ -52,17 +53,41 @@ def claims(data: Path, chapter: str = "chapter4", parts: Mapping[str, tuple[str,
 
 
 def gaps(data: Path) -> str:
-    """nDCG@10 of the last ranker: the control, clients that differ, and their difference."""
-    header = ["type", "run on", "user", "control", "clients that differ", "difference"]
+    """nDCG@10 of the last ranker and of the lists shown: the control, clients that differ, their difference and p."""
+    header = ["type", "run on", "user", "control", "clients that differ", "difference", "online: control", "difference"]
+    found = [
+        (part, result, *each)
+        for part, result in list_parts(data)
+        if result["name"] in TYPES
+        for each in match_controls(result["rows"])
+    ]
     rows = []
-    for part, result in list_parts(data):
-        if result["name"] in TYPES:
-            for words, control, other in match_controls(result["rows"]):
-                cells = [show_spread(row["ours"], row["std"]) for row in (control, other)]
-                first = f"{TYPES[result['name']]}{words}"
-                loss = format_signed(other["ours"] - control["ours"])
-                rows.append([first, PARTS[part][0], control["clicks"], *cells, loss])
+    for part, result, words, control, other in found:
+        cells = [show_spread(row["ours"], row["std"]) for row in (control, other)]
+        seen = [find_online(result["rows"], row) for row in (control, other)] if control["metric"] == OFFLINE else []
+        online = [format_value(seen[0]["ours"]), show_gap(*seen, n_rows=len(found))] if all(seen) and seen else ["", ""]
+        first = [f"{TYPES[result['name']]}{words}", PARTS[part][0], control["clicks"]]
+        rows.append([*first, *cells, show_gap(control, other, n_rows=len(found)), *online])
     return make_markdown(header, rows, n_words=3)
+
+
+def show_gap(control: Row, other: Row, *, n_rows: int) -> str:
+    """The mean difference; where the trainings' values are kept, p of a paired test, times the rows of the table."""
+    loss = format_signed(other["ours"] - control["ours"], decimals=1 if control["metric"] == ONLINE else 3)
+    ours, theirs = (
+        {(each["fold"], each["repeat"]): each["value"] for each in row.get("values", ())} for row in (other, control)
+    )
+    if not ours or ours.keys() != theirs.keys():
+        return loss
+    test = paired_t_test([ours[each] for each in ours], [theirs[each] for each in ours])
+    return f"{loss} (p\u00a0{format_p(min(1.0, n_rows * test.p))})"
+
+
+def find_online(rows: list[Row], row: Row) -> Row | None:
+    """What the same clients saw meanwhile; None where that was not measured."""
+    same = ("clicks", "distribution", "partition", "ranker", "behaviour", "data")
+    found = [each for each in rows if each["metric"] == ONLINE and all(each.get(k) == row.get(k) for k in same)]
+    return next((each for each in found if each["ours"] is not None), None)
 
 
 def match_controls(rows: list[Row]) -> Iterator[tuple[str, Row, Row]]:

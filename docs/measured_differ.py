@@ -1,17 +1,26 @@
-"""Charts and tables of docs/howto/differ.md: how clients differ, and what was measured to help."""
+"""Charts and tables of docs/howto/differ.md: how clients differ, and what was measured to help.
+
+A row of `benchmarks/differ.json` has what each remedy reached on each data set, from which means and tests are made.
+Rows from before values were kept have means, standard errors and p instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
 
+from scipy.stats import t as student
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.data.shapes import shape_named
 from hushrank.data.synthetic import generate_folds, generate_wrapped
 from hushrank.look.chart import ChartText, Line, line_chart
-from hushrank.look.numbers import format_p, format_value
+from hushrank.look.numbers import format_p, format_signed, format_value
+from hushrank.metrics.significance import equivalence_test, paired_t_test
 from hushrank.partitions.division import Skew
 from hushrank.partitions.mixture import Partition
 from hushrank.partitions.named import find_parts
@@ -28,7 +37,11 @@ DIVIDED = {  # {partition: (data, clients)}, small enough to be made whenever pa
     "clicks": (GRADED, 3),
     "quantity": (GRADED, 5),
 }
-LEAST_GAP = 0.01  # between averaging and the ceiling. Why: a share of less is a share of chance
+LEAST_GAP = 2.0  # standard errors between averaging and the ceiling. Why: a share of less is a share of chance
+LEAST_CLOSED = 0.5  # of that gap, by the best remedy
+LEVEL = 0.05
+MARGIN = 0.002  # within which a remedy costs nothing
+OTHERS = ("averaging", "local", "fedper")  # what remedies are tested against
 NAMES = {  # of remedies, as the page calls them
     "averaging": "averaging (`none`)",
     "local": "local training",
@@ -78,39 +91,153 @@ def skew_picture(data: Path, partition: str) -> str:
 def find_rows(data: Path, setting: str, metric: str = QUALITY) -> dict[str, Row]:
     """{user: row} of a setting."""
     found = [row for row in read(data, "differ")["rows"] if row["setting"].startswith(SETTINGS[setting])]
-    return {row["user"]: row for row in found if row["metric"] == metric}
+    return {row["user"]: complete(row) for row in found if row["metric"] == metric}
+
+
+def complete(row: Row) -> Row:
+    """With means and tests of what was kept; over the data sets that all remedies have."""
+    values: dict[str, Mapping[str, float]] = {
+        remedy: found["values"] for remedy, found in row["remedies"].items() if "values" in found
+    }
+    if not values:
+        return row
+    common = sorted(set.intersection(*(set(by_set) for by_set in values.values())), key=int)
+    if not common:
+        raise ValueError(f"{row['setting']}, {row['user']}: no data set has all of {', '.join(values)}. Run the rest.")
+    each = {remedy: [by_set[one] for one in common] for remedy, by_set in values.items()}
+    same = {}
+    if len(common) > 1 and {"averaging", "tastes"} <= each.keys():
+        same["equivalent_within_.002_p"] = equivalence_test(each["tastes"], each["averaging"], margin=MARGIN).p
+    remedies = {
+        remedy: {**summarise(remedy, each), "values": dict(zip(common, found, strict=True))}
+        for remedy, found in each.items()
+    }
+    return {**row, **same, "data_sets": len(common), "remedies": remedies}
+
+
+def summarise(remedy: str, each: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Mean, standard error, share of the gap and p, over data sets: {remedy: what it reached on each}."""
+    ours, n = each[remedy], len(each[remedy])
+    found: dict[str, Any] = {"mean": fmean(ours), "se": stdev(ours) / sqrt(n) if n > 1 else None}
+    if {"averaging", "ceiling"} <= each.keys() and (gap := fmean(each["ceiling"]) - fmean(each["averaging"])):
+        found["closed"] = (fmean(ours) - fmean(each["averaging"])) / gap
+    tested = [other for other in OTHERS if other in each and other != remedy and n > 1]
+    return found | {f"p against {other}": paired_t_test(ours, each[other]).p for other in tested}
 
 
 def of_settings(data: Path, settings: Sequence[str], metric: str = QUALITY, titles: Sequence[str] = ()) -> str:
-    """Remedies by user; where there are several settings, their titles stand in a first column."""
+    """Remedies by user; of several settings titles and numbers of data sets stand in a first column."""
     lines = []
     for place, setting in enumerate(settings):
         rows = find_rows(data, setting, metric)
         for i, remedy in enumerate(r for r in NAMES if r in rows[USERS[0]]["remedies"]):
-            first = [titles[place] if i == 0 else ""] if titles else []
+            title = f"{titles[place]} ({rows[USERS[0]]['data_sets']} data sets)" if titles and i == 0 else ""
+            first = [title] if titles else []
             lines.append([*first, NAMES[remedy], *(describe_cell(rows[user], remedy) for user in USERS)])
     header = [*(["setting"] if titles else []), "remedy", *USERS]
     return make_markdown(header, lines, n_words=len(header) - len(USERS))
 
 
 def describe_cell(row: Row, remedy: str) -> str:
-    """Mean and standard error; below them the share of the gap that is closed, and p against averaging."""
+    """Mean and standard error; below them the share of the gap that is closed, p against averaging and local training.
+
+    Why the ceiling has no p against local training: with one client for each intent they are the same.
+    """
     found = row["remedies"][remedy]
     shown = show_spread(found["mean"], found["se"])
     if remedy == "averaging":
         return shown
-    said = [f"p\u00a0{format_p(found['p against averaging'])}"]
+    said = [f"p\u00a0{format_p(found['p against averaging'])}"] if "p against averaging" in found else []
     if remedy != "ceiling" and has_gap(row):
         closed = format_value(found["closed"], decimals=2).replace("-", "\u2212")
         said.insert(0, f"closed\u00a0{closed}")
-    return f"{shown}<br>{', '.join(said)}"
+    if remedy != "ceiling" and "p against local" in found:
+        said.append(f"local\u00a0p\u00a0{format_p(found['p against local'])}")
+    return f"{shown}<br>{', '.join(said)}" if said else shown
 
 
 def has_gap(row: Row) -> bool:
     """Whether the ceiling is so far above averaging that a share of it says something."""
-    remedies = row["remedies"]
-    is_share = row["metric"] == QUALITY and "ceiling" in remedies
-    return is_share and remedies["ceiling"]["mean"] - remedies["averaging"]["mean"] >= LEAST_GAP
+    if row["metric"] != QUALITY or "ceiling" not in row["remedies"]:
+        return False
+    gap, error = find_gap(row)
+    return error is not None and gap > LEAST_GAP * error
+
+
+def find_gap(row: Row) -> tuple[float, float | None]:
+    """How far the ceiling is above averaging, and the standard error over data sets: of a row without values from its
+    p, as t is the gap over the error."""
+    averaging, ceiling = (row["remedies"][name] for name in ("averaging", "ceiling"))
+    gap, n = ceiling["mean"] - averaging["mean"], row["data_sets"]
+    if n < 2:
+        return gap, None
+    if "values" in ceiling:
+        return gap, stdev(value - averaging["values"][one] for one, value in ceiling["values"].items()) / sqrt(n)
+    return gap, abs(gap) / float(student.isf(ceiling["p against averaging"] / 2, n - 1))
+
+
+CLAIMED = {  # {setting at c = .5: in words}; no setting of a remedy was chosen on any of these data sets
+    "four": "four clients",
+    "many": "1,000 clients, 20 groups",
+    "private": "privacy, 4 groups",
+    "private-many": "privacy, 20 groups",
+    "other-four": "other data, four clients",
+    "other-many": "other data, 1,000 clients",
+    "network": "network, four clients",
+    "network-linear": "linear, as the network",
+}
+
+
+def claims(data: Path) -> str:
+    """Whether `tastes` beats averaging, local training and FedPer, and closes half of the gap."""
+    fedper = find_rows(data, "network")
+    lines = []
+    for setting, words in CLAIMED.items():
+        for i, (user, row) in enumerate(find_rows(data, setting).items()):
+            compared = {other: compare_with(row, other) for other in OTHERS if other in row["remedies"]}
+            if setting == "network-linear":
+                compared["fedper"] = compare_with(row, "fedper", fedper[user])
+            cells = [show_difference(*compared[other]) if other in compared else "–" for other in OTHERS]
+            title = f"{words} ({row['data_sets']} data sets)" if i == 0 else ""
+            lines.append([title, user, *show_gap(row), *cells, judge(row, list(compared.values()))])
+    header = ["setting", "user", "gap", "closed", "over averaging", "over local training", "over `fedper`", "holds"]
+    return make_markdown(header, lines, n_words=2)
+
+
+def compare_with(row: Row, other: str, theirs: Row | None = None) -> tuple[float, float | None]:
+    """How far `tastes` is above another remedy, perhaps of another setting, and p; None where no test can be made."""
+    ours, beside = row["remedies"]["tastes"], (theirs or row)["remedies"][other]
+    if theirs is None or "values" not in ours or "values" not in beside:
+        return ours["mean"] - beside["mean"], ours.get(f"p against {other}") if theirs is None else None
+    common = [one for one in ours["values"] if one in beside["values"]]
+    if len(common) < 2:
+        return ours["mean"] - beside["mean"], None
+    test = paired_t_test(*([each["values"][one] for one in common] for each in (ours, beside)))
+    return test.mean_difference, test.p
+
+
+def show_difference(difference: float, p: float | None) -> str:
+    tested = "not tested" if p is None else f"p\u00a0{format_p(p)}"
+    return f"{format_signed(difference)} ({tested})"
+
+
+def show_gap(row: Row) -> list[str]:
+    """The gap with its standard error, and the share of it that is closed."""
+    if "ceiling" not in row["remedies"]:
+        return ["–", "–"]
+    gap, error = find_gap(row)
+    shown = f"{format_signed(gap)}{'' if error is None else f' ± {format_value(error)}'}"
+    closed = format_value(row["remedies"]["tastes"]["closed"], decimals=2).replace("-", "\u2212")
+    return [shown, closed if has_gap(row) else "no gap"]
+
+
+def judge(row: Row, compared: Sequence[tuple[float, float | None]]) -> str:
+    """Above each of the others with p below .05, and half of the gap closed where there is one."""
+    if has_gap(row) and row["remedies"]["tastes"]["closed"] < LEAST_CLOSED:
+        return "no"
+    if any(difference <= 0 or (p is not None and p >= LEVEL) for difference, p in compared):
+        return "no"
+    return "not tested" if any(p is None for _, p in compared) else "yes"
 
 
 def alike(data: Path) -> str:
@@ -144,6 +271,7 @@ def opening_chart(data: Path) -> str:
 BOTH = ("four clients", "1,000 clients, 20 groups")
 TABLES: Tables = {
     **{f"differ-skew-{partition}": partial(skew_picture, partition=partition) for partition in DIVIDED},
+    "differ-claims": claims,
     "differ-four": partial(of_settings, settings=["four"]),
     "differ-many": partial(of_settings, settings=["many"]),
     "differ-private": partial(of_settings, settings=["private", "private-many"], titles=["4 groups", "20 groups"]),

@@ -80,7 +80,10 @@ def test_a_changed_measurement_changes_its_table_alone(tmp_path: Path) -> None:
     rows[0]["remedies"]["fedper"]["mean"] += 0.1
     (data / "differ.json").write_text(json.dumps(changed))
     before, after = (re.split("<!-- measured: ", text) for text in (PAGE, MEASURED["fill_page"](PAGE, data)))
-    assert {a.split(" ")[0] for a, b in zip(before, after, strict=True) if a != b} == {"differ-network"}
+    assert {a.split(" ")[0] for a, b in zip(before, after, strict=True) if a != b} == {
+        "differ-network",
+        "differ-claims",
+    }
 
 
 def test_a_picture_is_the_skew_that_a_run_measures() -> None:
@@ -113,6 +116,46 @@ def test_a_thousand_clients() -> None:
     assert row["local"]["mean"] < row["averaging"]["mean"] > row["interpolation"]["mean"]
     other = DIFFER["find_rows"](DOCS / "benchmarks", "other-many")["informational"]
     assert other["remedies"]["tastes"]["closed"] == 0.45 and other["data_sets"] == 2
+
+
+def test_what_tastes_should_do_holds_in_these_cases_and_not_in_the_others() -> None:
+    lines = [line.strip("|").split(" | ") for line in DIFFER["claims"](DOCS / "benchmarks").splitlines()[2:]]
+    verdicts = [line[-1].strip() for line in lines]
+    found = {setting: verdicts[3 * i : 3 * i + 3] for i, setting in enumerate(DIFFER["CLAIMED"])}
+    never = ["no"] * 3
+    assert found == {
+        "four": ["yes", "yes", "no"],
+        "many": ["yes"] * 3,
+        "private": ["yes", "yes", "no"],
+        "private-many": ["no", "yes", "no"],
+        **dict.fromkeys(("other-four", "other-many", "network", "network-linear"), never),
+    }
+    for user in USERS:
+        assert means("network", user)["tastes"] < means("network", user)["fedper"]
+    above = [means("network-linear", user)["tastes"] - means("network", user)["fedper"] for user in USERS]
+    assert min(above) > 0.0195 and max(above) < 0.0335
+
+
+def test_local_training_is_better_for_four_noisy_clients_whose_taste_always_carries_over() -> None:
+    row = DIFFER["find_rows"](DOCS / "benchmarks", "carry-1-four")["informational"]["remedies"]
+    assert (round(row["tastes"]["mean"], 3), round(row["local"]["mean"], 3)) == (0.549, 0.58)
+    assert row["tastes"]["p against local"] < 0.0015
+    for user in USERS:
+        assert means("carry-1-many", user)["tastes"] > means("carry-1-many", user)["local"]
+    costs = [gain(s, user, "tastes") for s, user in product(("carry-0-four", "carry-0-many"), USERS)]
+    assert round(min(costs), 3) == -0.024 and max(costs) <= 0
+
+
+def test_what_shares_of_labels_and_queries_cost_is_what_was_measured_beside_clients_alike() -> None:
+    rows = json.loads((DOCS / "benchmarks" / "expelled.json").read_text(encoding="utf-8"))["rows"]
+    found = {(row["case"], row["user"]): row["mean"] for row in rows}
+    lost = {
+        case: [f"{found['alike', user] - found[f'{case}, 10 clients', user]:.3f}".lstrip("0") for user in USERS]
+        for case in ("dirichlet", "queries")
+    }
+    first, second, third = lost["dirichlet"]
+    assert f"Somewhat: {first}, {second} and {third} below clients that are alike" in PAGE
+    assert f"Hardly: {min(lost['queries'])} to {max(lost['queries'])} below" in PAGE
 
 
 def test_noisy_clicks_open_tastes_late() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import t as student
 from shown_blocks import ROOT
 
 from benchmarks import central_controls
@@ -292,6 +293,50 @@ def test_one_label_per_client_gives_the_sum_of_the_formula(part: str, share: flo
     rows = read(f"chapter4/{part}.table4.3")["rows"]
     ours = [row["ours"] for row in rows if row["distribution"] == "non-iid" and row["ours"] is not None]
     assert ours == pytest.approx([share * (1 - 0.9995**10_000) / 0.0005] * len(ours), abs=0.005) and ours
+
+
+def gaps_of(kind: str, where: str) -> dict[str, float]:
+    """{user: difference from the control}"""
+    rows = [row for row in table("chapter4-gaps") if row[0] == kind and row[1] == where]
+    return {row[2]: float(row[5].partition(" ")[0]) for row in rows}
+
+
+def test_two_labels_are_near_the_control_with_three_grades_and_not_always_with_five() -> None:
+    near = [*gaps_of("2, labels-2", "MQ2008, linear").values(), *gaps_of("2, labels-2", "MQ2008, network").values()]
+    assert min(near) == -0.003 and max(near) == 0.004 and len(near) == 6
+    five = "generated `mslr-like` of 500 queries"
+    linear, network = (gaps_of("2, labels-2", f"{five}, {ranker}") for ranker in ("linear", "network"))
+    assert linear["informational"] == -0.015 and network["informational"] == -0.04 and network["perfect"] == 0.028
+    assert {linear["perfect"], linear["navigational"], network["navigational"]} == {-0.002, 0.001, -0.005}
+
+
+def test_networks_with_intents_lose_by_the_union_of_labels_and_gain_by_their_own() -> None:
+    where = "generated `intent-change-like`, network"
+    assert gaps_of("1", where) == {"perfect": -0.021, "navigational": 0.0, "informational": -0.022}
+    own = gaps_of("1, own labels", where).values()
+    assert min(own) == 0.009 and max(own) == 0.03
+    (claim,) = read("chapter4/intents-network.figure4.3")["findings"]
+    union = claim["why"].partition("Union for both: ")[2].partition(" Own labels")[0]
+    assert [float(p) < 0.05 for p in re.findall(r"\(p ([\d.e-]+)\)", union)] == [True, False, True]
+
+
+def test_a_gap_has_p_where_the_values_of_its_trainings_are_kept(tmp_path: Path) -> None:
+    """Differences .009, .010 and .011: t = .01 / (.001 / sqrt 3) = 17.3, p .0033, and so often as there are rows."""
+    data = Path(shutil.copytree(DATA, tmp_path / "benchmarks"))
+    path = data / "chapter4" / "intents.figure4.3.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for row in found["rows"]:
+        lower = 0.4 if row["distribution"] == "iid" else 0.4 - 0.01
+        noise = (0.0, 0.0, 0.0) if row["distribution"] == "iid" else (0.001, 0.0, -0.001)
+        row["values"] = [{"fold": 1, "repeat": r, "value": lower + more} for r, more in enumerate(noise)]
+    path.write_text(json.dumps(found), encoding="utf-8")
+    gaps = runpy.run_path(str(DOCS / "measured_chapter4.py"))["gaps"]
+    lines = [line.split(" | ") for line in gaps(data).splitlines()[2:]]
+    p = min(1, len(lines) * 2 * student.sf(10 * 3**0.5, 2))
+    with_p = [line for line in lines if "(p" in line[5]]
+    assert len(with_p) == 6 and {line[1] for line in with_p} == {"generated `intent-change-like`, linear"}
+    assert all(f"(p\u00a0{p:.2f})".replace("0.", ".") in line[5] for line in with_p)
+    assert [("(p" in line[7]) for line in with_p] == [True] * 3 + [False] * 3  # online quality is told once
 
 
 def test_what_unequal_searches_cost_follows_from_how_they_are_weighed() -> None:

@@ -73,6 +73,8 @@ def test_a_figure_rerun_gives_rows_findings_pages_and_a_line_of_the_index(tmp_pa
     assert found["name"] == "fpdgd.figure6"
     assert [(row["interactions"], row["clicks"]) for row in found["rows"][:2]] == [(2, "perfect"), (2, "navigational")]
     assert all(row["published"] is None and row["n"] == 4 for row in found["rows"])
+    trainings = [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert all([(v["fold"], v["repeat"]) for v in row["values"]] == trainings for row in found["rows"])
     assert {finding["id"]: type(finding["holds"]) for finding in found["findings"]} == dict.fromkeys(
         ("batch-matters-little-at-equal-budget", "small-batch-better-early", "small-batch-slightly-better-online"), bool
     )
@@ -216,8 +218,8 @@ def test_a_variant_is_not_set_where_both_are_run(tmp_path: Path) -> None:
 
 def test_a_variant_stands_beside_ours_and_not_below() -> None:
     named = {"data": "mq2008", "clicks": "perfect", "metric": "m", "why": ""}
-    ours = {**named, **beside({"mean": 0.4, "std": 0.1, "values": [1]}, 0.3)}
-    other = {**named, "variant": "published-code", **beside({"mean": 0.31, "std": 0.2, "values": [1]}, 0.3)}
+    ours = {**named, **beside({"mean": 0.4, "std": 0.1, "values": [{"value": 1}]}, 0.3)}
+    other = {**named, "variant": "published-code", **beside({"mean": 0.31, "std": 0.2, "values": [{"value": 1}]}, 0.3)}
     alone = {**ours, "clicks": "informational"}
     assert join_variants([ours, alone, other]) == [{**ours, "as_published": 0.31, "as_published_std": 0.2}, alone]
     own = {**ours, "variant": "something of ours"}
@@ -233,7 +235,17 @@ def test_a_claim_is_judged_by_our_trial_and_not_by_the_one_as_published() -> Non
 
 
 def test_no_number_without_a_run() -> None:
-    assert beside(None, 0.5) == {"ours": None, "std": None, "n": 0, "published": 0.5, "difference": None}
+    nothing: dict[str, Any] = {"ours": None, "std": None, "n": 0, "published": 0.5, "difference": None, "values": []}
+    assert beside(None, 0.5) == nothing
+
+
+def test_a_row_keeps_what_each_training_found_to_five_decimals() -> None:
+    trainings = [{"fold": fold, "repeat": 0, "value": value} for fold, value in ((1, 0.1234567), (2, 0.3))]
+    row = beside({"mean": 0.2, "std": 0.1, "values": trainings}, None)
+    assert row["n"] == 2 and row["values"] == [
+        {"fold": 1, "repeat": 0, "value": 0.12346},
+        {"fold": 2, "repeat": 0, "value": 0.3},
+    ]
 
 
 def values(*found: float) -> dict[tuple[int, int], float]:

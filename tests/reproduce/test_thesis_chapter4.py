@@ -139,11 +139,17 @@ def test_a_gap_of_the_published_sign_that_is_not_significant_is_not_shown_and_no
 
 
 def test_two_gaps_of_two_measures_are_told_with_their_units_and_without_a_cause(tmp_path: Path) -> None:
-    part = options(tmp_path, INTENTS, only=LINEAR)
+    part = options(tmp_path, INTENTS, only=LINEAR, changes={"rounds": 10})
     found = reproduce(prepare("thesis.table4.2", part), part, PoolOptions(1, in_process=True))
     why = found["findings"][0]["why"]
     assert "in discounted sums of the nDCG@10" in why and "in nDCG@10 of the ranker, mean over the training." in why
     assert "sign comes from" not in why
+
+
+def test_the_quality_during_a_training_is_not_judged_by_its_end(tmp_path: Path) -> None:
+    part = options(tmp_path, INTENTS, only=LINEAR, changes={"eval_every": 6})
+    (finding,) = reproduce(prepare("thesis.table4.2", part), part, PoolOptions(1, in_process=True))["findings"]
+    assert finding["holds"] is None and finding["why"].startswith("personal/nDCG@10 was measured 1 time")
 
 
 def test_what_held_for_one_ranker_alone_is_open_and_what_failed_for_one_is_refuted() -> None:
@@ -249,6 +255,16 @@ def test_a_part_is_run_alone_in_a_place_of_its_own(tmp_path: Path) -> None:
         ValueError, match=r"no run of thesis.figure4.3 has ranker=tree\. Its runs differ in ranker=linear, mlp;"
     ):
         prepare("thesis.figure4.3", ReproduceOptions(tmp_path, only={"ranker": "tree"}))
+
+
+@pytest.mark.parametrize("name", ["thesis.figure4.8", "thesis.figure4.9"])
+def test_figures_that_the_thesis_has_for_one_ranker_run_with_the_other_by_a_change(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no run of .* has ranker=mlp\..* with ranker=mlp, write --set ranker=mlp\.$"):
+        prepare(name, ReproduceOptions(tmp_path, only={"ranker": "mlp"}))
+    with pytest.raises(ValueError, match=r"All of them have ranker=linear: leave it out of --only\.$"):
+        prepare(name, ReproduceOptions(tmp_path, only=LINEAR))
+    networks = prepare(name, ReproduceOptions(tmp_path, changes={"ranker": "mlp"}))
+    assert {trial.recipe.ranker for trial in networks.trials} == {"mlp"}
 
 
 def test_a_part_may_be_one_of_two_data_sets(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.verdicts import (
     OFFLINE,
+    ONLINE,
     Finished,
     NotJudged,
     Pair,
@@ -133,6 +134,22 @@ def test_what_is_said_of_every_case_is_not_said_of_none() -> None:
     for judge in (all_better, partial(all_equal, margin=0.1), partial(all_at_least, margin=0.1), ordered):
         with pytest.raises(NotJudged, match="Nothing that it is about was run"):
             judge([])
+
+
+def test_the_mean_over_a_training_is_not_that_of_a_few_looks(tmp_path: Path) -> None:
+    """From 0 to .9 in ten equal steps of 100 searches: (.0 + .1 + ... + .9) / 10 = .45."""
+    rising = {0: 0.0} | {100 * look: 0.1 * (look - 1) for look in range(1, 11)}
+    found = finish(tmp_path / "ten", {}, rising, OFFLINE).mean_along("perfect", OFFLINE)
+    assert found == pytest.approx({(1, repeat): 0.45 + 0.001 * repeat for repeat in range(4)})
+    last = finish(tmp_path / "one", {}, {0: 0.0, 1000: 0.9}, OFFLINE)
+    with pytest.raises(NotJudged, match=r"nDCG@10 was measured 1 time in a training, .* 10 or more: .* eval_every"):
+        last.mean_along("perfect", OFFLINE)
+
+
+def test_what_rounds_showed_is_known_from_one_look(tmp_path: Path) -> None:
+    """A look has the mean over all searches since the one before: (.2 * 100 + .5 * 900) / 1000 = .47."""
+    shown = finish(tmp_path / "two", {}, {100: 0.2, 1000: 0.5}, ONLINE).mean_along("perfect", ONLINE)
+    assert shown[1, 0] == pytest.approx(0.47)
 
 
 def test_one_repeat_has_no_instability() -> None:

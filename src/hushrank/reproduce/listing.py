@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from typing import NamedTuple
 
 import numpy as np
 
+from hushrank.data.shapes import SyntheticShape, shape_named
 from hushrank.files import Json
 from hushrank.personal.keys import settings_of
 from hushrank.personal.population import GeneratedPopulation, is_population, population_named
@@ -18,9 +20,23 @@ from hushrank.reproduce.reproduction import Reproduction, ReproductionSize, Tria
 from hushrank.runs.forget_methods import METHODS, count_steps, find_every
 from hushrank.unlearning.lengths import count_kept
 
-_SPEED = {False: 200_000, True: 80_000}  # interactions per CPU-second; Why: benchmarks, short lists and long ones
-_NETWORK_SPEED = {False: 3_000, True: 500}  # of PDGD's networks
-_ROUND_SECONDS = 1e-4  # of a training's round, beside its interactions
+
+class RankerCosts(NamedTuple):
+    """CPU-seconds of training and measuring a ranker."""
+
+    search: float  # of a search, however long its list
+    product: float  # of each product of a search: a document has one per feature, in networks one per hidden unit too
+    look_product: float  # of each product where a ranker is measured
+    look_document: float  # of each document there: it is sorted and its gain is counted
+
+
+# Why: measured on MQ2008, mslr-like and intent-change-like, as test_listing.py has it
+_COSTS = {
+    "linear": RankerCosts(5e-7, 1.15e-10, 0.0, 5e-8),
+    "mlp": RankerCosts(1.8e-6, 1.4e-11, 5e-11, 5e-8),
+}
+_ROUND_SECONDS = 2e-5  # of a training's round, beside its searches; several trainings share a program
+_LOOKS = 20  # of a training, unless eval_every says otherwise
 _RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
 _SEARCH_START = 10.0  # of a run of personalised search: it compiles
 # Of a search, and of each document in its list, to train PEPS on it once; Why: benchmarks (personal_speed.json)
@@ -59,13 +75,37 @@ def estimate(result: PublishedResult, reproduction: Reproduction, scale: Reprodu
             if trial.recipe.is_personal:
                 total += estimate_search(trial.recipe)
                 continue
-            rounds, per_round = count_work(trial)
             cells = len(trial.recipe.users) * len(trial.recipe.folds or range(5)) * trial.recipe.repeats
-            is_network = trial.recipe.ranker == "mlp" and not trial.recipe.is_evolution
-            speed = _NETWORK_SPEED if is_network else _SPEED
-            per_training = rounds * (per_round / speed[choice.is_large] + _ROUND_SECONDS)
-            total += cells * per_training + _RUN_SECONDS
+            total += cells * estimate_training(trial) + _RUN_SECONDS
     return total / cores
+
+
+def estimate_training(trial: Trial) -> float:
+    """CPU-seconds of one training on generated data: its rounds with their searches, and its looks."""
+    recipe, shape = trial.recipe, shape_named(trial.recipe.data)
+    rounds, per_round = count_work(trial)
+    n_looks = math.ceil(rounds / (recipe.eval_every or math.ceil(rounds / _LOOKS)))
+    searching = rounds * (per_round * estimate_one_search(recipe, shape) + _ROUND_SECONDS)
+    return searching + n_looks * estimate_look(recipe, shape)
+
+
+def count_products(recipe: Recipe, shape: SyntheticShape) -> int:
+    """To score one document: one per feature, of a network one per hidden unit for each."""
+    return shape.n_features * (recipe.hidden if recipe.ranker == "mlp" else 1)
+
+
+def estimate_one_search(recipe: Recipe, shape: SyntheticShape) -> float:
+    """CPU-seconds until a client has searched, clicked and learnt once."""
+    costs = _COSTS[recipe.ranker]
+    return costs.search + costs.product * shape.mean_length * count_products(recipe, shape)
+
+
+def estimate_look(recipe: Recipe, shape: SyntheticShape) -> float:
+    """CPU-seconds to measure a ranker on test and validation queries: once, and twice more by each intent's labels."""
+    costs = _COSTS[recipe.ranker]
+    n_documents = shape.mean_length * shape.n_queries * 2 / shape.n_parts
+    n_times = 1 + 2 * shape.n_intents if "intents" in recipe.partition else 1
+    return n_times * n_documents * (costs.look_document + costs.look_product * count_products(recipe, shape))
 
 
 def estimate_search(recipe: Recipe) -> float:

@@ -108,8 +108,18 @@ def choose_trials(name: str, trials: Sequence[Trial], only: Mapping[str, object]
         keys = dict.fromkeys(key for trial in trials for key in trial.cell)
         there = {key: dict.fromkeys(str(t.cell[key]) for t in trials if key in t.cell) for key in keys}
         known = "; ".join(f"{key}={', '.join(values)}" for key, values in there.items() if len(values) > 1)
-        raise ValueError(f"no run of {name} has {wanted}. Its runs differ in {known or 'nothing'}.")
+        fixed = "".join(tell_fixed(trials, key, value) for key, value in only.items() if key not in keys)
+        raise ValueError(f"no run of {name} has {wanted}. Its runs differ in {known or 'nothing'}.{fixed}")
     return found
+
+
+def tell_fixed(trials: Sequence[Trial], key: str, value: object) -> str:
+    """What to do about a recipe key that no trial varies: nothing where all have the value, otherwise `--set`."""
+    if key not in KEYS:
+        return ""
+    if all(getattr(trial.recipe, key) == value for trial in trials):
+        return f" All of them have {key}={value}: leave it out of --only."
+    return f" To run all of them with {key}={value}, write --set {key}={value}."
 
 
 def check_changes(name: str, trials: Sequence[Trial], changes: Mapping[str, object]) -> None:

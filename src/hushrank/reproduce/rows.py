@@ -10,7 +10,8 @@ from hushrank.reproduce.reproduction import POPULATION, PUBLISHED_CODE, Reproduc
 from hushrank.reproduce.verdicts import Cell, Finished
 from hushrank.runs.result import spread
 
-_NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
+_NUMBERS = ("ours", "std", "n", "published", "difference", "values")  # of a row
+_DECIMALS = 5  # of the values that a row keeps. Why: tests made from them later need no more, and files stay small
 
 
 def is_meant(row: PublishedRow, cell: Cell, metric: str, metrics: Mapping[str, Cell]) -> bool:
@@ -28,18 +29,21 @@ def measure(reproduction: Reproduction, trial: Finished, user: str, name: str) -
     """{"mean", "std", "values"} of a metric of ours; None where such data have none."""
     if reproduction.read is None:
         return trial.metric(user, name)
-    values = [{"value": value} for value in reproduction.read(trial, user, name).values()]
+    found = reproduction.read(trial, user, name)
+    values = [{"fold": fold, "repeat": repeat, "value": value} for (fold, repeat), value in found.items()]
     return spread(values) if values else None
 
 
 def beside(metric: JsonObject | None, published: float | None) -> Json:
-    ours = None if metric is None else metric["mean"]
+    """The numbers of a row; `values` names the training (fold and repeat), or the population, of each value."""
+    ours, values = (None, []) if metric is None else (metric["mean"], metric["values"])
     return {
         "ours": ours,
         "std": None if metric is None else metric["std"],
-        "n": 0 if metric is None else len(metric["values"]),
+        "n": len(values),
         "published": published,
         "difference": subtract(ours, published),
+        "values": [{**row, "value": round(row["value"], _DECIMALS)} for row in values],
     }
 
 
@@ -66,7 +70,8 @@ def join_group(group: Sequence[Json]) -> Json:
     first = {key: value for key, value in group[0].items() if key != POPULATION}
     if len(group) == 1:
         return first
-    return {**first, **beside(spread([{"value": row["ours"]} for row in group]), first["published"])}
+    means = [{POPULATION: row[POPULATION], "value": row["ours"]} for row in group]
+    return {**first, **beside(spread(means), first["published"])}
 
 
 def join_variants(rows: Sequence[Json]) -> list[Json]:

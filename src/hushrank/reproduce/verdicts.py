@@ -13,6 +13,7 @@ from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t
 
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
 LEVEL = 0.05
+LEAST_LOOKS = 10  # of a ranker, for a mean over its training. Why: half of what a run has unless eval_every says less
 Cell = JsonObject  # what is special about a trial: {"data": "mq2007", "method": "fpdgd", "n_clients": 10}
 Values = Mapping[tuple[int, int], float]  # {(fold, repeat): value}
 
@@ -64,14 +65,30 @@ class Finished:
         return {cell: [v for n, v in curve if n <= interactions][-1] for cell, curve in curves.items()}
 
     def mean_along(self, user: str, name: str) -> Values:
-        """The mean over all interactions of what was measured between two looks."""
-        return {cell: _mean_of_steps(curve) for cell, curve in self.curve(user, name).items()}
+        """The mean over all interactions: of what rounds showed, or of a ranker at looks; refuses too few of these.
+
+        Why online quality needs no number of looks: a look has the mean of all that was shown since the one before.
+        """
+        curves = self.curve(user, name)
+        if name != ONLINE:
+            check_looks(name, curves.values())
+        return {cell: _mean_of_steps(curve) for cell, curve in curves.items()}
 
     @property
     def n_interactions(self) -> int:
         """Of one training."""
         user = self.users[0]
         return int(self.result["n_interactions"] / len(self.users) / len(self.values(user)))
+
+
+def check_looks(name: str, curves: Iterable[Sequence[tuple[int, float]]]) -> None:
+    """Refuse to call the last looks of a training its mean; the look before the first round does not count."""
+    n_looks = min(sum(n > 0 for n, _ in curve) for curve in curves)
+    if n_looks < LEAST_LOOKS:
+        raise NotJudged(
+            f"{name} was measured {n_looks} time{'' if n_looks == 1 else 's'} in a training, and its mean over the "
+            f"training needs {LEAST_LOOKS} or more: run it with a smaller eval_every, or without."
+        )
 
 
 def _mean_of_steps(curve: Sequence[tuple[int, float]]) -> float:

@@ -47,7 +47,7 @@ def beside_control(
 
 
 def rankers_of(scale: ReproductionSize) -> tuple[str, ...]:
-    """Why no networks when quick: a processor makes a few hundred of their searches a second."""
+    """Why no networks when quick: their searches take three to seven times as long."""
     return RANKERS[:1] if scale.quick else RANKERS
 
 

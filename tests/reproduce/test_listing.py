@@ -1,0 +1,57 @@
+"""How long a result takes is said within a factor of two, whatever its lists, features and rankers."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushrank.data.shapes import shape_named
+from hushrank.recipes.recipe import NAMED, change_recipe
+from hushrank.reproduce.listing import estimate_look, estimate_training
+from hushrank.reproduce.reproduction import Trial
+
+# Searches per CPU-second of `hushrank run fpdgd` on MQ2008, mslr-like:n_queries=500 and intent-change-like: the least
+# and the most of three measurements on two busy cores (Zen 4). Two trainings of four or five clients with five searches
+# a round; a long run less a short one, so that starting and compiling do not count.
+MEASURED = [
+    ("mq2008-like", "linear", 5, 700_000, 844_000),
+    ("mslr-like:n_queries=500", "linear", 5, 200_000, 410_000),
+    ("intent-change-like", "linear", 4, 127_000, 137_000),
+    ("mq2008-like", "mlp", 5, 200_000, 315_000),
+    ("mslr-like:n_queries=500", "mlp", 5, 57_000, 61_000),
+    ("intent-change-like", "mlp", 4, 19_000, 23_000),
+]
+# CPU-seconds of one look of a training in such runs, with OPENBLAS_NUM_THREADS=1
+LOOKS = [
+    ("mq2008-like", "linear", 0.0003),
+    ("mslr-like:n_queries=500", "linear", 0.0014),
+    ("intent-change-like", "linear", 0.0144),
+    ("mq2008-like", "mlp", 0.001),
+    ("mslr-like:n_queries=500", "mlp", 0.0067),
+    ("intent-change-like", "mlp", 0.16),
+]
+
+
+def train_on(data: str, ranker: str, **more: object) -> Trial:
+    partition = {"partition": "intents"} if data.startswith("intent") else {}
+    return Trial({}, change_recipe(NAMED["fpdgd"], {"data": data, "ranker": ranker, **partition, **more}))
+
+
+@pytest.mark.parametrize(("data", "ranker", "n_clients", "least", "most"), MEASURED)
+def test_searches_are_estimated_within_a_factor_of_two(
+    data: str, ranker: str, n_clients: int, least: int, most: int
+) -> None:
+    trial = train_on(data, ranker, n_clients=n_clients, interactions=5, rounds=1000, eval_every=1000)
+    seconds = estimate_training(trial) - estimate_look(trial.recipe, shape_named(data))
+    assert most / 2 < 5 * n_clients * 1000 / seconds < 2 * least
+
+
+@pytest.mark.parametrize(("data", "ranker", "seconds"), LOOKS)
+def test_looks_are_estimated_within_a_factor_of_two(data: str, ranker: str, seconds: float) -> None:
+    found = estimate_look(train_on(data, ranker, n_clients=4).recipe, shape_named(data))
+    assert seconds / 2 < found < 2 * seconds
+
+
+def test_more_hidden_units_and_more_looks_take_longer() -> None:
+    narrow, wide = (estimate_training(train_on("mslr-like", "mlp", hidden=n)) for n in (10, 64))
+    often = estimate_training(train_on("mslr-like", "mlp", hidden=64, eval_every=1))
+    assert narrow < wide < often
