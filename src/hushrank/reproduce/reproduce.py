@@ -333,12 +333,11 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     """One claim with its verdict, or why it has none."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     try:
-        verdict = reproduction.findings[claim.id](outcome)
+        return {**said, **reproduction.findings[claim.id](outcome).as_json()}
     except NotJudged as reason:
-        return {**said, "holds": None, "p": reason.p, "why": str(reason)}
+        return {**said, **reason.as_json()}
     except ValueError as error:  # Why: of the test, such as one result that has no spread; the other claims stand
-        return {**said, "holds": None, "p": None, "why": f"Could not be judged: {error}"}
-    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+        return {**said, **NotJudged(f"Could not be judged: {error}").as_json()}
 
 
 def index_lines(out: Path) -> list[Json]:

@@ -195,9 +195,7 @@ def make_rows(published: PublishedResult, choice: DataChoice, found: Sequence[Ex
 
 
 def judge(claim: Claim, found: Mapping[str, Sequence[Examined]]) -> Json:
-    verdict = most_private(found)
-    said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
-    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+    return {"id": claim.id, "claim": claim.claim, "where": claim.where, **most_private(found).as_json()}
 
 
 def most_private(found: Mapping[str, Sequence[Examined]]) -> Verdict:
