@@ -11,7 +11,7 @@ from hushrank.reports.cells import known
 from hushrank.reports.wording import OFFLINE, join_words, setting_text
 
 SUPPORTED_FORMAT = 1
-_NUMBERS = ("ours", "std", "n", "as_published", "as_published_std", "published", "difference")
+_NUMBERS = ("ours", "std", "n", "by_population", "as_published", "as_published_std", "published", "difference")
 _NOT_CELL = ("metric", *_NUMBERS, "why")  # every other key of a row names its cell
 _REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S", "commercial": "Commercial"}  # others are spelt in capitals
 HELD_IN_PART = "Held for "  # how the reason begins where a claim held in all that was run, and not all of it was

@@ -10,7 +10,7 @@ from hushrank.reproduce.reproduction import POPULATION, PUBLISHED_CODE, Reproduc
 from hushrank.reproduce.verdicts import Cell, Finished
 from hushrank.runs.result import spread
 
-_NUMBERS = ("ours", "std", "n", "published", "difference")  # of a row
+_NUMBERS = ("ours", "std", "n", "by_population", "published", "difference")  # of a row
 
 
 def is_meant(row: PublishedRow, cell: Cell, metric: str, metrics: Mapping[str, Cell]) -> bool:
@@ -66,7 +66,9 @@ def join_group(group: Sequence[Json]) -> Json:
     first = {key: value for key, value in group[0].items() if key != POPULATION}
     if len(group) == 1:
         return first
-    return {**first, **beside(spread([{"value": row["ours"]} for row in group]), first["published"])}
+    each = {str(row[POPULATION]): row["ours"] for row in group}
+    together = beside(spread([{"value": value} for value in each.values()]), first["published"])
+    return {**first, **together, "by_population": each}
 
 
 def join_variants(rows: Sequence[Json]) -> list[Json]:

@@ -294,5 +294,5 @@ def by_fold(values: Values) -> Values:
 def both(first: Verdict, second: Verdict) -> Verdict:
     """p is the larger; one that speaks against a part is left out, for there a large one is what the part claims."""
     known = [part.p for part in (first, second) if part.p is not None and not part.p_refutes]
-    tests = (*first.tests, *second.tests)
-    return Verdict(first.holds and second.holds, max(known, default=None), f"{first.why} {second.why}", tests=tests)
+    why, tests = f"{first.why} {second.why}".strip(), (*first.tests, *second.tests)
+    return Verdict(first.holds and second.holds, max(known, default=None), why, tests=tests)

@@ -38,6 +38,7 @@ from hushrank.types import Array, Notice
 
 PRIMARY = "offline/MAP"
 CHOSEN_BY = "vali/MAP"
+ENGINES_ORDER = ORIGINAL  # MAP of the engine's own order, on the same searches
 BEST = "best/"  # prefix of what is kept for each user at the look with the highest `CHOSEN_BY`
 STAGE = "stage "  # prefix, with the number of the week, of what is kept for each user at the end of every week
 _USERS = "users/"  # prefix of what an examination finds for each user
@@ -211,7 +212,7 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
 
 
 def keep_weeks(found: dict[str, Array], stages: Array) -> dict[str, Array]:
-    """MAP of every user on the week after each stage, and the engine's order's. Why: weeks are compared user by user."""
+    """MAP of every user on the week after each stage, and of the engine's order: weeks are compared user by user."""
     return {
         f"{STAGE}{stage}/{name}": found[name][look]
         for look, stage in enumerate(stages.tolist())
