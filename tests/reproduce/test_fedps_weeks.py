@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from hushrank.runs.pool import PoolOptions
 CENTRAL, FLAT, PROXY = (("central", "retrain"), ("fedps-flat", "retrain"), ("fedps-proxy", "retrain"))
 
 
-def by_week(place: Path, levels: dict[tuple[str, str], Sequence[float]], *, is_real: bool = False) -> Trials:
+def by_week(place: Path, levels: Mapping[tuple[str, str], Sequence[float]], *, is_real: bool = False) -> Trials:
     """levels: {(method, updating): MAP after each stage}, of two populations."""
     return Trials(
         tuple(
@@ -42,8 +42,14 @@ def test_every_week_must_gain_more_than_the_one_before_for_every_retrained_model
     assert found.holds and "aol-like central retrain, week 2 over 1 +0.1000 (p " in found.why
     assert "engine's order by week, over searches: central retrain +0.1000, +0.2000, +0.3000;" in found.why
     assert "in other ways, of which no claim is made: " in found.why and "online, week 3 over 2 -0.0100" in found.why
-    assert [test.n for test in found.tests] == [40] * 6
+    assert all(f"Gained by a week, from week {n}: " in found.why for n in (1, 2))  # +.1 in both
+    assert found.why.count("aol-like central retrain +0.1000 (p ") == 2
+    assert [test.n for test in found.tests] == [40] * 10
     assert not fedps_weeks.quality_grows(by_week(tmp_path / "down", {CENTRAL: up, FLAT: down})).holds
+
+
+def test_what_a_week_brings_is_the_slope_of_a_line() -> None:
+    assert fedps_weeks.find_slope({1: 0.1, 2: 0.4, 3: 0.3}) == pytest.approx(0.1)  # (.3 - .1) / 2
 
 
 def test_retraining_must_be_above_online_updates_and_continuing_is_told(tmp_path: Path) -> None:
