@@ -85,7 +85,7 @@ def read_users(jobs: dict[int, Job]) -> dict[tuple[int, int], float]:
 
 
 def compare(flat: dict[tuple[int, int], float], proxy: dict[tuple[int, int], float]) -> Json:
-    """FedPSProxy beside FedPSFlat: means over users, differences by population, and both tests."""
+    """FedPSProxy beside FedPSFlat: means over users, differences by population, both tests, and every user's MAP."""
     pair = Pair("proxy over flat", proxy, flat)
     differences: dict[int, list[float]] = {}
     for population, user in sorted(flat.keys() & proxy.keys()):
@@ -101,7 +101,15 @@ def compare(flat: dict[tuple[int, int], float], proxy: dict[tuple[int, int], flo
         "by_population": {str(seed): round(fmean(each), 4) for seed, each in differences.items()},
         "not_below": describe(all_at_least([pair], margin=NOT_BELOW)),
         "above": describe(all_better([pair])),
+        "users": {
+            str(seed): {"flat": list_values(flat, seed), "proxy": list_values(proxy, seed)} for seed in differences
+        },
     }
+
+
+def list_values(users: dict[tuple[int, int], float], seed: int) -> list[float]:
+    """MAP of a population's users, in their order; both sides have the same."""
+    return [round(value, 5) for (population, _), value in sorted(users.items()) if population == seed]
 
 
 def describe(verdict: Verdict) -> Json:

@@ -1,22 +1,32 @@
-"""Tables of docs/findings.md about personalised search [fedps].
-
-`benchmarks/fedps` has the JSON of `hushrank reproduce` of each part that was run: PART.NAME.json.
-"""
+"""Tables of docs/findings.md about personalised search [fedps]; sentences with numbers: `measured_fedps_said.py`."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-from measured_chapter4 import claims, list_parts
+from fedps_kept import (
+    AOL,
+    COMMERCIAL,
+    LISTS,
+    MAP,
+    MODELS,
+    compare,
+    compare_federated,
+    compare_searches,
+    find_result,
+    gain_of_knrm,
+    gain_over_order,
+    read_light,
+    signed,
+)
+from measured_chapter4 import list_parts
+from measured_fedps_said import SAID, count_users
+from shortened import is_in_part, shorten_test, tell_verdict
 from tables import Row, Tables, make_markdown, read, show_spread
 
-from hushrank.look.numbers import format_p, format_signed, format_value
+from hushrank.look.numbers import format_count, format_p, format_signed, format_value
 
-PARTS = {  # {part: (its name, rounds of ten clients in a step)}; Differs: HTPS has twice as many, weeks 14
-    "aol-like": ("generated `aol-like`, 300 users", 24),
-    "commercial-like": ("generated `commercial-like`, 300 users", 72),
-}
+PARTS = {AOL: ("", 0), COMMERCIAL: ("", 0)}  # in the order of the page
 _METHODS = {
     "original-order": "the search engine's own order",
     "knrm": "KNRM, not personal",
@@ -29,25 +39,97 @@ _METHODS = {
 }
 
 
+def users(data: Path) -> str:
+    """Those whom tests compare: users with a click in the test week."""
+    rows = [row for row in read(data, "fedps_users")["rows"] if not row["lists"]]
+    header = ["in the test week", *(f"population {row['population']}" for row in rows if row["data"] == AOL)]
+    lines = []
+    for part in (AOL, COMMERCIAL):
+        own = [row for row in rows if row["data"] == part]
+        lines.append([f"`{part}`: users who clicked, of {own[0]['n_users']}", *(str(r["n_measured"]) for r in own)])
+        lines.append([f"`{part}`: their searches with a click", *(format_count(r["n_searches"]) for r in own)])
+    return make_markdown(header, lines)
+
+
+def claims(data: Path) -> str:
+    """Every claim that was judged, on everything that it was run on."""
+    rows: dict[str, list[list[str]]] = {}
+    for part, result in list_parts(data, "fedps", PARTS):
+        ran = f"`{part}`, {max(row['n'] for row in result['rows'])} populations: {count_users(data, part)}"
+        for claim in (claim for claim in result["findings"] if claim["holds"] is not None or is_in_part(claim)):
+            cells = [claim["claim"], ran, tell_verdict(claim), shorten_test(claim)]
+            rows.setdefault(f"**`{result['name']}`** {result['shows']}.", []).append(cells)
+    header = ["claim", "run on", "verdict", "how it was tested"]
+    return "\n\n".join(text for name, cells in rows.items() for text in (name, make_markdown(header, cells, n_words=4)))
+
+
 def quality(data: Path) -> str:
     """MAP of Table 3, and of the same users with lists of one length."""
-    columns = {("aol-like", False): 0, ("aol-like", True): 1, ("commercial-like", False): 2}
+    places = list(LISTS)
     cells: dict[tuple[str, str], list[str]] = {}
-    for part, result in list_parts(data, "fedps", PARTS):
-        for row in result["rows"] if result["number"] == "Table 3" else ():
-            if row["metric"] != "offline/MAP" or row["ours"] is None:
-                continue
-            found = cells.setdefault((_METHODS[row["method"]], (row.get("ranker") or "").upper()), ["–"] * 3)
-            found[columns[part, "variant" in row]] = show_spread(row["ours"], row["std"])
-    header = ["training", "model", "`aol-like`", "`aol-like`, lists of 10 throughout", "`commercial-like`"]
+    for part in (AOL, COMMERCIAL):
+        for row in find_result(data, part, "table3")["rows"]:
+            if row["metric"] == MAP and row["ours"] is not None:
+                found = cells.setdefault((_METHODS[row["method"]], (row.get("ranker") or "").upper()), ["–"] * 3)
+                found[places.index((part, row.get("variant", "")))] = show_spread(row["ours"], row["std"])
+    header = ["training", "model", *LISTS.values()]
     return make_markdown(header, [[*place, *found] for place, found in cells.items()], n_words=2)
+
+
+def linear(data: Path) -> str:
+    """What each way of ranking gains on the engine's order when all logs are in one place: by users."""
+    rows = [[f"{m.upper()}", *(signed(gain_over_order(data, p, m).by_population) for p in PARTS)] for m in MODELS]
+    rows.append(["KNRM, not personal", *(signed(gain_of_knrm(data, part)) for part in PARTS)])
+    light = read_light(data)
+    gains = [light[part, "central"]["ours"] - light[part, "original-order"]["ours"] for part in PARTS]
+    rows.append(["linear ranker of 23 weights", *map(signed, gains)])
+    return make_markdown(["model", *(f"`{part}`" for part in PARTS)], rows)
+
+
+def gap(data: Path) -> str:
+    """Federated less central training: by searches, as in the table of MAP, and by users, as it is tested."""
+    header = [
+        "lists",
+        "model",
+        "by searches",
+        "by users",
+        "margin, by users",
+        "by users, populations 11, 12, 13",
+        "p: equal",
+    ]
+    rows = []
+    for (part, variant), words in LISTS.items():
+        for model in MODELS:
+            found, margin = compare_federated(data, part, variant, model)
+            each = ", ".join(map(signed, found.populations))
+            cells = [signed(compare_searches(data, part, variant, model)[0]), signed(found.difference)]
+            p = "–" if found.p is None else format_p(found.p)
+            rows.append([words, model.upper(), *cells, format_value(margin, decimals=4), each, p])
+    return make_markdown(header, rows, n_words=2)
+
+
+def trained(data: Path) -> str:
+    """PEPS with each protection, less PEPS on all logs in one place."""
+    ways = {
+        "GroupUser: ids shared by 100 users": ("cover-queries-cost-nothing", "{} central over group-user", -1),
+        "CoverQuery: cover queries mixed in": ("cover-queries-cost-nothing", "{} cover-query over central", 1),
+        "FedPSFlat, nobody late": ("federated-equals-central", "{} fedps over central", 1),
+    }
+    rows = []
+    for words, (id, name, sign) in ways.items():
+        cells = []
+        for part, variant in LISTS:
+            found = compare(find_result(data, part, "table3"), id)
+            pair = name.format(" ".join(filter(None, [part, "peps", variant])))
+            cells.append(signed(sign * found[pair].difference))
+        rows.append([words, *cells])
+    return make_markdown(["PEPS", *LISTS.values()], rows)
 
 
 def weeks(data: Path) -> str:
     """MAP above the engine's order after each stage of Figure 4."""
-    result = next(result for _, result in list_parts(data, "fedps", PARTS) if result["number"] == "Figure 4")
     rows: dict[tuple[str, str], list[str]] = {}
-    for row in result["rows"]:
+    for row in find_result(data, AOL, "figure4")["rows"]:
         rows.setdefault((_METHODS[row["method"]], row["updating"]), []).append(format_signed(row["ours"], decimals=3))
     longer = read(data, "fedps_weeks")
     name = f"{_METHODS['central']}, {longer['rounds']} rounds a week instead of 2"
@@ -62,13 +144,13 @@ def curve(data: Path) -> str:
     found = read(data, "fedps_curve")
     shown = [i for i, round in enumerate(found["rounds"]) if round in (1, 2, 4, 8, 12, 16)]
     header = ["after round", *(str(found["rounds"][i]) for i in shown)]
-    names = {"vali/MAP": "validation searches, lists of 5", "offline/MAP": "test searches, lists of 50"}
+    names = {"vali/MAP": "validation searches, lists of 5", MAP: "test searches, lists of 50"}
     rows = [[words, *(format_value(found[name][i]) for i in shown)] for name, words in names.items()]
     return make_markdown(header, rows)
 
 
 def late(data: Path) -> str:
-    """FedPSFlat and FedPSProxy where some clients are late, on populations of their own."""
+    """FedPSFlat and FedPSProxy where some clients are late, on populations of their own: by users."""
     rows = [
         [
             f"{row['late']:.0%}",
@@ -81,8 +163,8 @@ def late(data: Path) -> str:
         ]
         for row in read(data, "late_clients")["rows"]
     ]
-    header = ["late", "populations x users", "flat", "proxies", "difference for a user", "p: not below", "p: differs"]
-    return make_markdown(header, rows, n_words=1)
+    header = ["late", "populations x users who clicked in the test week", "flat", "proxies", "difference"]
+    return make_markdown([*header, "p: not below", "p: differs"], rows, n_words=1)
 
 
 def found_users(row: Row) -> int:
@@ -91,9 +173,14 @@ def found_users(row: Row) -> int:
 
 
 TABLES: Tables = {
-    "fedps-late": late,
-    "fedps-claims": partial(claims, chapter="fedps", parts=PARTS),
+    "fedps-users": users,
     "fedps-quality": quality,
+    "fedps-linear": linear,
     "fedps-curve": curve,
+    "fedps-gap": gap,
+    "fedps-claims": claims,
     "fedps-weeks": weeks,
+    "fedps-late": late,
+    "query-trained": trained,
+    **SAID,
 }

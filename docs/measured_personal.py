@@ -30,7 +30,7 @@ def private_search(data: Path) -> str:
         ]
         for row in found["rows"]
     ]
-    return f"{said}\n\n" + make_markdown(["training", "MAP", "difference for a user", "p"], rows)
+    return f"{said}\n\n" + make_markdown(["training", "MAP, by searches", "difference, by users", "p"], rows)
 
 
 def speed(data: Path) -> str:

@@ -23,7 +23,7 @@ METRICS = ("KL-divergence", "KL-divergence/epsilon", "offline/MAP")
 def divergence(data: Path) -> str:
     """Of both stand-ins: both smoothings, and MAP."""
     found = {(row["data"], row["method"], row["metric"]): row for row in read(data, "queries")["table2"]["rows"]}
-    header = ["way of searching", "KL", "printed", "KL, epsilon", "MAP"]
+    header = ["way of searching", "KL", "printed", "KL, epsilon", "MAP, by users"]
     lines = []
     for name in dict.fromkeys(data for data, _, _ in found):
         lines.append([f"*{name}*", "", "", "", ""])

@@ -9,14 +9,15 @@ from tables import Row
 
 from hushrank.look.numbers import format_p, format_signed
 from hushrank.reports.reproduction_summary import read_finding
+from hushrank.reproduce.verdicts import LEVEL
 
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _TESTS = re.compile(
-    r"(Paired t-tests, (?:not )?corrected|Two one-sided tests within [\d.]+"
+    r"(Paired t-tests(?: at level [\d.]+)?, (?:not )?corrected|Two one-sided tests within [\d.]+"
     r"|One-sided tests, lower by less than [\d.]+|Means)"
-    r": (.*?)\.(?= [A-Z]|$)"
+    r": (.*?)\.(?= |$)"
 )
-LEVEL = 0.05
+_SO = {"Paired": "significantly above", "Two": "equal", "One-sided": "shown"}  # {first word of a test: what it found}
 
 
 def shorten_test(claim: Row) -> str:
@@ -45,13 +46,22 @@ def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:
         n_so = sum(gap > 0 for gap in gaps)
         return f"Means in the claimed order in {n_so} of {count(len(gaps), 'case')}, {describe_span(gaps)}."
     differences = [float(re.findall(r"[+-]\d+\.\d{4}", each)[-1]) for each in comparisons]
-    if test.startswith("Paired"):
-        ps = [float(re.findall(r"\(p ([\d.e+-]+)\)", each)[0]) for each in comparisons]
-        n_so = sum(d > 0 and each < LEVEL for d, each in zip(differences, ps, strict=True))
-        return f"{test}: significantly above in {n_so} of {count(len(ps), 'case')}, {describe_span(differences)}."
-    said = "" if p is None else f", p {format_p(p)}"
+    ps = [float(found) for each in comparisons for found in re.findall(r"\(p ([\d.e+-]+)\)$", each)]
     words = re.sub(r"\b0\.", ".", test)
-    return f"{words}: {count(len(differences), 'difference')} {span(differences)}{said}."
+    said = "" if p is None else f", p {format_p(p)}"
+    if len(ps) < len(differences):  # of tests for equality p was not always kept
+        return f"{words}: {count(len(differences), 'difference')} {span(differences)}{said}."
+    kind, level = test.split()[0], level_of(test)
+    is_above = kind == "Paired"
+    n_so = sum(each < level and (d > 0 or not is_above) for d, each in zip(differences, ps, strict=True))
+    found = f"{words}: {_SO[kind]} in {n_so} of {count(len(ps), 'case')}, {describe_span(differences)}"
+    return f"{found}{'' if is_above else said}."
+
+
+def level_of(test: str) -> float:
+    """That a list of comparisons names, or the usual one."""
+    named = re.findall(r"at level ([\d.]+)", test)
+    return float(named[0]) if named else LEVEL
 
 
 def describe_span(values: Sequence[float]) -> str:

@@ -30,7 +30,8 @@ def finish(
 ) -> Finished:
     """A training with a look after each round, and twenty users around a level at the best of them.
 
-    measures: beside MAP, {metric: level}; is_real: no number of a single user is kept.
+    measures: beside MAP, {metric: level}; is_real: no number of a single user is kept. With `stages` in the recipe, the
+    users are around the look of each week, and spread a little more in each.
     """
     directory = place / "-".join(map(str, cell.values()))
     directory.mkdir(parents=True)
@@ -45,6 +46,9 @@ def finish(
     levels = {"MAP": users, **(measures or {})}
     if not is_real:
         single = {f"log/1/0/best/offline/{name}": level + NOISE for name, level in levels.items()}
+        for week, level in enumerate(test[1:], 1) if "stages" in recipe else ():
+            single[f"log/1/0/stage {week}/offline/MAP"] = level + (week + level) * NOISE
+            single[f"log/1/0/stage {week}/original/MAP"] = np.full(len(NOISE), original)
         save_file(single, directory / "users.safetensors")
     settings = {"recipe": "fedps", "clicks": "log", "n_clients": 300, "cohort": 10, "rounds": len(test) - 1, **recipe}
     result = {"recipe": settings, "metrics": {}, "data": {}, "seed": 0, "device": "cpu", "warnings": []}

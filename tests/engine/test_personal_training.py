@@ -448,6 +448,7 @@ def test_quality_is_a_mean_over_searches_and_kept_for_each_user() -> None:
     users = looks["users/offline/MAP"]
     assert users.shape == (5,) and np.isclose(users.mean(), looks["offline/MAP"])  # three test searches each
     assert looks["offline/MAP"] == looks["original/MAP"] and "offline/P-Improve" not in looks
+    np.testing.assert_array_equal(users, looks["users/original/MAP"])
 
 
 def test_a_part_of_the_users_is_measured_the_same_at_every_look() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from finished_searches import TINY, finish
+from finished_searches import finish
 
 from hushrank.reproduce.papers import fedps, fedps_proxy
+from hushrank.reproduce.papers.fedps_reading import OF_EQUAL
 from hushrank.reproduce.reproduce import ReproduceOptions, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
 from hushrank.reproduce.verdicts import NotJudged, Trials
@@ -40,27 +41,18 @@ def test_proxies_may_be_at_most_a_little_below_in_both_ways_of_handing_over(tmp_
         fedps_proxy.proxy_above_flat(Trials(near.finished[:1]))
 
 
-def by_week(place: Path, central: tuple[float, ...], flat: tuple[float, ...], proxy: tuple[float, ...]) -> Trials:
-    """MAP after each of five stages, of two populations that differ a little."""
-    trials = []
-    for seed in (11, 12, 13):
-        for method, levels in (("central", central), ("fedps-flat", flat), ("fedps-proxy", proxy)):
-            cell = {"method": method, "updating": "retrain", "population": seed}
-            looks = [0.1, *(level + 0.0001 * seed * (n + len(method)) for n, level in enumerate(levels))]
-            trials.append(finish(place, cell, test=looks, stages=6))
-    return Trials(tuple(trials))
-
-
-def test_weeks_with_proxies_are_judged_early_and_late(tmp_path: Path) -> None:
-    central = (0.40, 0.42, 0.44, 0.48, 0.50)
-    as_told = by_week(tmp_path / "told", central, (0.34, 0.37, 0.4, 0.44, 0.45), (0.35, 0.38, 0.42, 0.478, 0.498))
-    assert fedps_proxy.below_central_early(as_told).holds
-    assert fedps_proxy.near_central_late(as_told).holds
-    behind = fedps_proxy.flat_falls_behind(as_told)
-    assert behind.holds and "difference, late over early" in behind.why
-    other = by_week(tmp_path / "other", central, (0.40, 0.43, 0.44, 0.45, 0.46), (0.41, 0.44, 0.44, 0.45, 0.46))
-    assert not fedps_proxy.below_central_early(other).holds
-    assert not fedps_proxy.near_central_late(other).holds and not fedps_proxy.flat_falls_behind(other).holds
+def test_what_lists_of_one_length_come_to_is_told_beside_both_claims(tmp_path: Path) -> None:
+    usual, equal = beside_flat(tmp_path / "usual", 0.49, 0.49), []
+    for method, level in (("fedps-flat", 0.5), ("fedps-proxy", 0.51)):
+        offload = {"offload": "whole"} if method == "fedps-proxy" else {}
+        for seed in (11, 12):
+            cell = {"method": method, "ranker": "peps", **offload, **OF_EQUAL, "population": seed}
+            equal.append(finish(tmp_path, cell, users=level))
+    both = Trials((*usual.finished, *equal))
+    for judge in (fedps_proxy.proxy_above_flat, fedps_proxy.proxy_not_below_flat):
+        found = judge(both)
+        assert not found.holds and "With lists of one length it holds: " in found.why
+        assert found.tests[-1].difference == pytest.approx(0.01) and found.tests[-1].n == 40
 
 
 def test_tables_4_and_5_are_of_proxies_with_stragglers() -> None:
@@ -77,18 +69,3 @@ def test_table_6_is_computed_and_each_number_keeps_its_measure(tmp_path: Path) -
     assert len(exact) == 6 and all(row["difference"] == 0 for row in exact)
     assert rows["fedps-flat", "delays", 0.1, None]["ours"] == pytest.approx(11_806.7)
     assert [finding["holds"] for finding in found["findings"]] == [True] * 3
-
-
-def test_a_week_of_figure_4_runs_with_proxies(tmp_path: Path) -> None:
-    lists = "n_candidates=10,n_short=10"
-    small = {**TINY, "data": f"aol-like:n_users=6,n_documents=200,median_searches=30,{lists},seed=3"}
-    options = ReproduceOptions(
-        tmp_path, scale=ReproductionSize(quick=True), changes=small, only={"method": "fedps-proxy"}
-    )
-    found = reproduce(prepare("fedps.figure4", options), options, PoolOptions(1, in_process=True, run={"workers": 1}))
-    assert [row["metric"] for row in found["rows"] if row["ours"] is not None] == [
-        "improvement/stage 1",
-        "improvement/stage 2",
-    ]
-    judged = {finding["id"]: finding["why"] for finding in found["findings"] if finding["holds"] is None}
-    assert set(judged) == {"proxy-below-central-early", "proxy-near-central-late", "flat-falls-behind-proxy"}

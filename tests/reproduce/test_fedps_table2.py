@@ -35,6 +35,16 @@ def test_both_models_must_be_above_both_baselines_on_every_log_and_in_both_smoot
         assert not table.most_private({"aol-like": [examined()], "commercial-like": [examined(**wrong)]}).holds
 
 
+def test_every_generated_users_map_is_kept_and_no_real_users() -> None:
+    one = table.Examined({}, dict.fromkeys(table.RANKED, np.array([0.25, np.nan, 0.5])))
+    kept = table.list_precisions([AOL], {AOL: [one]}, ReproductionSize(repeats=1))
+    assert [each["cell"]["method"] for each in kept] == list(table.RANKED)
+    assert kept[0]["cell"]["population"] == 11
+    assert kept[0]["metrics"] == {"offline/MAP": {"users": [0, 2], "values": [0.25, 0.5]}}  # user 1 did not search
+    real = DataChoice("aol", "/logs", is_stand_in=False)
+    assert table.list_precisions([real], {real: [one]}, ReproductionSize()) == []
+
+
 def test_populations_are_the_held_out_ones_and_repeats_are_more_of_them() -> None:
     names = [population.name for population in table.populations(AOL, ReproductionSize())]
     assert names == [f"aol-like:seed={seed}" for seed in (11, 12, 13)]

@@ -41,10 +41,12 @@ def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     trials = [t for t in every if "variant" not in t.cell]
     assert len(trials) == 2 * 3 * 13
     equal = [t for t in every if t.cell.get("variant") == fedps_reading.EQUAL]
-    assert len(equal) == 3 * 10 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
+    assert len(equal) == 3 * 12 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
     assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
         f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
     }
+    late_and_equal = [(t.cell["method"], t.recipe.offload) for t in equal if t.recipe.stragglers]
+    assert late_and_equal == [("fedps-flat", None)] * 3 + [("fedps-proxy", "whole")] * 3
     late = [t for t in trials if t.recipe.stragglers]
     assert {t.cell["method"] for t in late} == {"fedps-flat", "fedps-proxy"}
     assert {t.recipe.stragglers for t in late} == {0.1}
@@ -146,6 +148,8 @@ def test_larger_steps_are_fewer_take_more_rounds_and_end_lower(tmp_path: Path) -
     assert fewer.holds and "n_sampled=5 120; n_sampled=10 60; n_sampled=100 18" in fewer.why
     assert "1 of 3 trainings were best in their last round." in fewer.why
     assert fedps.more_rounds(usual).holds and fedps.smaller_cohort_better(usual).holds
+    told = fedps.smaller_cohort_better(usual)
+    assert "Beside it, of sizes between: " in told.why and [test.n for test in told.tests] == [20, 20]
     other = by_cohort(tmp_path / "other", {5: 6, 10: 2, 100: 4}, {5: 0.4, 10: 0.5, 100: 0.4})
     assert not fedps.more_rounds(other).holds and not fedps.smaller_cohort_better(other).holds
     with pytest.raises(NotJudged, match="Run with one n_sampled alone"):
@@ -165,27 +169,12 @@ def test_every_number_of_epochs_beyond_one_must_save_rounds_and_cost_quality(tmp
     assert not fedps.epochs_save_rounds(other).holds and not fedps.epochs_cost_quality(other).holds
 
 
-def by_week(place: Path, late: float) -> Trials:
-    cells = [("central", "retrain", 0.6), ("fedps-flat", "retrain", late), ("fedps-flat", "online", 0.2)]
-    return Trials(
-        tuple(
-            finish(place, {"method": m, "updating": how}, test=(0.1, 0.3, 0.4, end), stages=4) for m, how, end in cells
-        )
-    )
-
-
-def test_later_weeks_must_gain_more_for_every_retrained_model(tmp_path: Path) -> None:
-    found = fedps.quality_grows(by_week(tmp_path / "up", 0.5))
-    assert found.holds and "fedps-flat retrain +0.3000 after +0.1000 (by stage +0.1000, +0.2000, +0.3000)" in found.why
-    assert "Updated in other ways: fedps-flat online +0.0000 after +0.1000" in found.why
-    assert not fedps.quality_grows(by_week(tmp_path / "down", 0.25)).holds
-
-
 def test_rows_of_populations_are_one_with_their_spread() -> None:
     row = {"data": "aol-like", "metric": "m", "why": "", "std": None, "n": 1, "published": 0.7}
     rows = [{**row, "ours": v, "difference": v - 0.7, "population": s} for s, v in ((11, 0.5), (12, 0.7))]
     (joined,) = join_populations(rows)
     assert "population" not in joined and (joined["ours"], joined["n"]) == (0.6, 2)
+    assert joined["values"] == [{"population": 11, "value": 0.5}, {"population": 12, "value": 0.7}]
     assert joined["std"] == pytest.approx(0.02**0.5) and joined["difference"] == pytest.approx(-0.1)
     assert join_populations([row | {"ours": None}] * 2) == [row | {"ours": None}] * 2
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import t as student
 
 from hushrank.reproduce.papers import foltr_es, fpdgd, study
 from hushrank.reproduce.verdicts import (
@@ -22,6 +23,7 @@ from hushrank.reproduce.verdicts import (
     all_at_least,
     all_better,
     all_equal,
+    both,
     most_better,
     ordered,
 )
@@ -150,6 +152,26 @@ def test_what_rounds_showed_is_known_from_one_look(tmp_path: Path) -> None:
     """A look has the mean over all searches since the one before: (.2 * 100 + .5 * 900) / 1000 = .47."""
     shown = finish(tmp_path / "two", {}, {100: 0.2, 1000: 0.5}, ONLINE).mean_along("perfect", ONLINE)
     assert shown[1, 0] == pytest.approx(0.47)
+
+
+def test_a_verdict_keeps_what_repeats_each_of_its_tests() -> None:
+    users = {(11, user): value for user, value in enumerate((0.1, 0.2, 0.3, 0.6))}
+    lower = {place: value - 0.1 for place, value in users.items()}
+    pairs = [Pair("a", users, lower), Pair("b", users, {**users, (11, 0): 0.0, (11, 3): 0.5})]
+    better = all_better(pairs, level=0.001)
+    assert better.why.startswith("Paired t-tests at level 0.001, corrected: a +0.1000 (p ")
+    b = better.tests[1]
+    assert (b.pair, b.n, b.level) == ("b", 4, 0.001) and b.difference == pytest.approx(0.05)
+    assert b.standard_error == pytest.approx(0.0577350 / 4**0.5, abs=1e-6)  # .1, 0, 0 and .1: their spread is .0577
+    t = b.difference / b.standard_error
+    assert b.p == pytest.approx(2 * student.sf(t, b.n - 1)) and b.p_corrected == min(1, 2 * b.p)
+    for verdict in (all_equal(pairs[1:], margin=0.2), all_at_least(pairs[1:], margin=0.2)):
+        (test,) = verdict.tests
+        assert test.p == verdict.p and test.margin == 0.2 and f"b +0.0500 (p {test.p:.2g})" in verdict.why
+    equal = all_equal(pairs[1:], margin=0.2)
+    assert equal.p == pytest.approx(student.cdf((0.05 - 0.2) / b.standard_error, 3))  # the nearer side
+    assert both(better, equal).tests == (*better.tests, *equal.tests)
+    assert json.loads(json.dumps(better.as_json()))["tests"][0]["pair"] == "a"
 
 
 def test_one_repeat_has_no_instability() -> None:

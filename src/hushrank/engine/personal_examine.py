@@ -83,7 +83,10 @@ class Examination:
         for prefix, (ours, original) in sums.items():
             named |= ours.means(prefix, has_lists=self.has_lists)
             if prefix == "offline":
-                named[ORIGINAL] = original.means(prefix, has_lists=False).get(f"offline/{MAP}", np.asarray(np.nan))
+                theirs = original.means(prefix, has_lists=False)
+                named[ORIGINAL] = theirs.get(f"offline/{MAP}", np.asarray(np.nan))
+                if f"{USERS}/offline/{MAP}" in theirs:
+                    named[f"{USERS}/{ORIGINAL}"] = theirs[f"{USERS}/offline/{MAP}"]
         is_known = self.people.population.is_generated
         return {name: found for name, found in named.items() if is_known or not name.startswith(f"{USERS}/")}
 

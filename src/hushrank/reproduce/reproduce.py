@@ -33,6 +33,7 @@ from hushrank.reproduce.reproduction import (
     choose_data,
 )
 from hushrank.reproduce.rows import beside, is_meant, join_populations, join_variants, measure, subtract
+from hushrank.reproduce.singles import list_singles, write_singles
 from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
 from hushrank.runs.environment import now
 from hushrank.runs.forget_methods import check_forgetting, hash_forgetting
@@ -194,6 +195,7 @@ def reproduce(prepared: Prepared, options: ReproduceOptions, pool: PoolOptions) 
     trained = zip(prepared.trials, jobs[: len(prepared.trials)], strict=True)
     outcome = Trials(tuple(finish(prepared, *each) for each in trained))
     found = describe(prepared, outcome, options, began=began)
+    write_singles(prepared.directory, prepared.result.name, found.pop("singles"))
     write_json(prepared.directory / "result.json", found)
     runs = [from_directory(job.directory) for job in jobs if job.is_finished]
     write_reproduction(found, prepared.directory / "report.html", runs=runs)
@@ -211,7 +213,7 @@ def finish(prepared: Prepared, trial: Trial, job: Job) -> Finished:
 
 
 def describe(prepared: Prepared, outcome: Trials, options: ReproduceOptions, *, began: float) -> Json:
-    """The result as JSON. began: by `time.monotonic`."""
+    """The result as JSON, with `singles` in it. began: by `time.monotonic`."""
     result = prepared.result
     names = ", ".join(choice.label for choice in prepared.data)
     wanted = [choice.name for choice in prepared.data if choice.is_stand_in]
@@ -251,14 +253,16 @@ def tell_limits(reproduction: Reproduction, options: ReproduceOptions) -> list[s
 
 
 def make_results(prepared: Prepared, outcome: Trials, scale: ReproductionSize) -> Json:
-    """Rows and findings, from the trials or by computing them; what is computed may have a note."""
+    """Rows, findings and single users, from the trials or by computing them; what is computed may have a note."""
     if prepared.reproduction.compute is None:
         findings = [judge(prepared.reproduction, claim, outcome) for claim in prepared.result.findings]
-        return {"rows": make_rows(prepared, outcome), "findings": findings}
+        singles = list_singles(outcome, prepared.reproduction.singles)
+        return {"rows": make_rows(prepared, outcome), "findings": findings, "singles": singles}
     found = prepared.reproduction.compute(prepared.data, scale)
     exact = {"metric": prepared.result.metric, "why": "", "std": None, "n": 1}
     rows = [{**exact, **row, "difference": subtract(row["ours"], row["published"])} for row in found["rows"]]
-    return {"rows": rows, "findings": found["findings"], "note": found.get("note", "")}
+    also = {"note": found.get("note", ""), "singles": found.get("singles", [])}
+    return {"rows": rows, "findings": found["findings"], **also}
 
 
 def doubts(prepared: Prepared, outcome: Trials) -> list[str]:
@@ -343,12 +347,11 @@ def judge(reproduction: Reproduction, claim: Claim, outcome: Trials) -> Json:
     """One claim with its verdict, or why it has none."""
     said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
     try:
-        verdict = reproduction.findings[claim.id](outcome)
+        return {**said, **reproduction.findings[claim.id](outcome).as_json()}
     except NotJudged as reason:
-        return {**said, "holds": None, "p": reason.p, "why": str(reason)}
+        return {**said, **reason.as_json()}
     except ValueError as error:  # Why: of the test, such as one result that has no spread; the other claims stand
-        return {**said, "holds": None, "p": None, "why": f"Could not be judged: {error}"}
-    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+        return {**said, **NotJudged(f"Could not be judged: {error}").as_json()}
 
 
 def index_lines(out: Path) -> list[Json]:

@@ -104,7 +104,8 @@ class Reproduction:
     findings: Mapping[str, Callable[[Trials], Verdict]] = field(default_factory=dict)  # by the claim's id
     metrics: Mapping[str, Cell] | None = None  # ours, with what each adds to the cell; default: the published one
     read: Callable[[Finished, str, str], Values] | None = None  # of a trial, a user and a metric; default: at the end
-    # {"rows", "findings"} of a table that needs no runs, and perhaps a "note"
+    singles: Sequence[str] = ()  # metrics of single generated users to keep beside the result, as runs name them
+    # {"rows", "findings"} of a table that needs no runs, and perhaps a "note" and "singles"
     compute: Callable[[Sequence[DataChoice], ReproductionSize], JsonObject] | None = None
     compute_seconds: tuple[float, float] = (0.0, 0.0)  # of one core, whole and quick
     quick_limits: str = ""  # what its quick version cannot show, in a sentence

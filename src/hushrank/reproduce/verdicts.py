@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from math import sqrt
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
-from hushrank.files import JsonObject
+from hushrank.files import Json, JsonObject
 from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
 
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
@@ -135,6 +136,21 @@ class Trials:
 
 
 @dataclass(frozen=True, slots=True)
+class PairTest:
+    """What one test of a verdict found: n, difference and standard error are enough to repeat it."""
+
+    pair: str
+    test: str
+    n: int  # pairs of values
+    difference: float  # ours less theirs, mean
+    standard_error: float  # of the difference
+    p: float  # of this test alone
+    p_corrected: float  # for the number of tests that were made at once: what is compared with the level
+    level: float
+    margin: float | None = None  # of a test for equality, or for not being lower
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a claim holds, and how that was found."""
 
@@ -142,14 +158,24 @@ class Verdict:
     p: float | None
     why: str
     p_refutes: bool = False  # whether a small p speaks against the claim, not for it
+    tests: tuple[PairTest, ...] = ()  # also those that are only told
+
+    def as_json(self) -> Json:
+        """Of a finding, but for the claim."""
+        tests = [asdict(test) for test in self.tests]
+        return {"holds": self.holds, "p": self.p, "why": self.why, "tests": tests}
 
 
 class NotJudged(Exception):  # noqa: N818 - not an error: what a claim is about was not run, or not often enough
-    """Why a claim cannot be judged from these trials; p where it held in part."""
+    """Why a claim cannot be judged from these trials; p and tests where it held in part."""
 
-    def __init__(self, why: str, p: float | None = None) -> None:
+    def __init__(self, why: str, p: float | None = None, tests: tuple[PairTest, ...] = ()) -> None:
         super().__init__(why)
-        self.p = p
+        self.p, self.tests = p, tests
+
+    def as_json(self) -> Json:
+        tests = [asdict(test) for test in self.tests]
+        return {"holds": None, "p": self.p, "why": str(self), "tests": tests}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +205,28 @@ def check_some(cases: Sequence[object]) -> None:
         raise NotJudged("Nothing that it is about was run.")
 
 
+def keep_test(pair: Pair, test: str, p: float, *, level: float = LEVEL, margin: float | None = None) -> PairTest:
+    """p: of this test alone."""
+    differences = [ours - theirs for ours, theirs in zip(*pair.aligned(), strict=True)]
+    n = len(differences)
+    return PairTest(pair.name, test, n, fmean(differences), stdev(differences) / sqrt(n), p, p, level, margin)
+
+
+def tell_tests(tests: Sequence[PairTest]) -> str:
+    """Each pair with its difference and p."""
+    return "; ".join(f"{test.pair} {test.difference:+.4f} (p {test.p_corrected:.2g})" for test in tests)
+
+
 def all_better(pairs: Sequence[Pair], *, level: float = LEVEL) -> Verdict:
     """Ours higher in every pair: paired t-tests, two-tailed, p corrected for their number."""
     check_some(pairs)
-    tests = [paired_t_test(*pair.aligned()) for pair in pairs]
-    corrected = bonferroni([test.p for test in tests])
-    holds = all(test.mean_difference > 0 and p < level for test, p in zip(tests, corrected, strict=True))
-    words = [
-        f"{pair.name} {test.mean_difference:+.4f} (p {p:.2g})"
-        for pair, test, p in zip(pairs, tests, corrected, strict=True)
-    ]
-    return Verdict(holds, max(corrected), f"Paired t-tests, corrected: {'; '.join(words)}.")
+    found = [paired_t_test(*pair.aligned()) for pair in pairs]
+    corrected = bonferroni([test.p for test in found])
+    kept = [keep_test(pair, "paired t-test", test.p, level=level) for pair, test in zip(pairs, found, strict=True)]
+    tests = tuple(replace(test, p_corrected=p) for test, p in zip(kept, corrected, strict=True))
+    holds = all(test.difference > 0 and test.p_corrected < level for test in tests)
+    at = "" if level == LEVEL else f" at level {level:g}"
+    return Verdict(holds, max(corrected), f"Paired t-tests{at}, corrected: {tell_tests(tests)}.", tests=tests)
 
 
 def select_better(pairs: Sequence[Pair]) -> list[Pair]:
@@ -231,22 +268,20 @@ def none_better(pairs: Sequence[Pair]) -> Verdict:
     Why p as they are: corrected for more pairs, they would make it easier to hold.
     """
     check_some(pairs)
-    tests = [paired_t_test(*pair.aligned()) for pair in pairs]
-    is_higher = [test.mean_difference > 0 and test.p < LEVEL for test in tests]
-    words = [
-        f"{pair.name} {test.mean_difference:+.4f} (p {test.p:.2g})" for pair, test in zip(pairs, tests, strict=True)
-    ]
-    why = f"Paired t-tests, not corrected: {'; '.join(words)}."
-    return Verdict(not any(is_higher), min(test.p for test in tests), why, p_refutes=True)
+    tests = tuple(keep_test(pair, "paired t-test", paired_t_test(*pair.aligned()).p) for pair in pairs)
+    is_higher = [test.difference > 0 and test.p < LEVEL for test in tests]
+    why = f"Paired t-tests, not corrected: {tell_tests(tests)}."
+    return Verdict(not any(is_higher), min(test.p for test in tests), why, p_refutes=True, tests=tests)
 
 
 def all_equal(pairs: Sequence[Pair], *, margin: float) -> Verdict:
     """Equal within the margin in every pair: two one-sided tests each; all must hold, so p is the largest."""
     check_some(pairs)
-    tests = [equivalence_test(*pair.aligned(), margin=margin) for pair in pairs]
-    p = max(test.p for test in tests)
-    words = [f"{pair.name} {test.mean_difference:+.4f}" for pair, test in zip(pairs, tests, strict=True)]
-    return Verdict(p < LEVEL, p, f"Two one-sided tests within {margin:g}: {'; '.join(words)}.")
+    ps = [equivalence_test(*pair.aligned(), margin=margin).p for pair in pairs]
+    named = zip(pairs, ps, strict=True)
+    tests = tuple(keep_test(pair, "two one-sided tests", p, margin=margin) for pair, p in named)
+    why = f"Two one-sided tests within {margin:g}: {tell_tests(tests)}."
+    return Verdict(max(ps) < LEVEL, max(ps), why, tests=tests)
 
 
 def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
@@ -254,8 +289,10 @@ def all_at_least(pairs: Sequence[Pair], *, margin: float) -> Verdict:
     check_some(pairs)
     shifted = [paired_t_test([a + margin for a in ours], theirs) for ours, theirs in (pair.aligned() for pair in pairs)]
     ps = [test.p / 2 if test.mean_difference > 0 else 1 - test.p / 2 for test in shifted]
-    words = [f"{pair.name} {test.mean_difference - margin:+.4f}" for pair, test in zip(pairs, shifted, strict=True)]
-    return Verdict(max(ps) < LEVEL, max(ps), f"One-sided tests, lower by less than {margin:g}: {'; '.join(words)}.")
+    named = zip(pairs, ps, strict=True)
+    tests = tuple(keep_test(pair, "one-sided t-test", p, margin=margin) for pair, p in named)
+    why = f"One-sided tests, lower by less than {margin:g}: {tell_tests(tests)}."
+    return Verdict(max(ps) < LEVEL, max(ps), why, tests=tests)
 
 
 def ordered(names_and_means: Sequence[tuple[str, float, float]]) -> Verdict:
@@ -274,4 +311,5 @@ def by_fold(values: Values) -> Values:
 def both(first: Verdict, second: Verdict) -> Verdict:
     """p is the larger; one that speaks against a part is left out, for there a large one is what the part claims."""
     known = [part.p for part in (first, second) if part.p is not None and not part.p_refutes]
-    return Verdict(first.holds and second.holds, max(known, default=None), f"{first.why} {second.why}")
+    why, tests = f"{first.why} {second.why}".strip(), (*first.tests, *second.tests)
+    return Verdict(first.holds and second.holds, max(known, default=None), why, tests=tests)

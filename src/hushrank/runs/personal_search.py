@@ -14,6 +14,7 @@ from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_combine import ALONE, HELD_BACK
+from hushrank.engine.personal_examine import ORIGINAL
 from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
 from hushrank.engine.personal_schedule import count_asked, measured_spans, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
@@ -38,9 +39,11 @@ from hushrank.types import Array, NamedArrays, Notice
 
 PRIMARY = "offline/MAP"
 CHOSEN_BY = "vali/MAP"
+ENGINES_ORDER = ORIGINAL  # MAP of the engine's own order, on the same searches
 BEST = "best/"  # prefix of what is kept for each user at the look with the highest `CHOSEN_BY`
 LOST = "evidence/lost"  # of a round: steps for which too few clients answered in time
 _ANSWERS = "evidence/answers"  # of a step; of a round, the mean over its steps
+STAGE = "stage "  # prefix, with the number of the week, of what is kept for each user at the end of every week
 _USERS = "users/"  # prefix of what an examination finds for each user
 # {word_vectors: what of a client's words stands in its update}
 _WORDS = {
@@ -218,8 +221,10 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
     found = {name.removeprefix(_USERS): seen for name, seen in progress.looks.items() if name.startswith(_USERS)}
     chosen_by = looks.get(CHOSEN_BY, np.full(1, np.nan))
     best = int(np.argmax(chosen_by)) if np.isfinite(chosen_by).all() else -1
-    users = {name: values[-1] for name, values in found.items()}
-    users |= {f"{BEST}{name}": values[best] for name, values in found.items()}
+    looks = {**looks, LOOK: looks[LOOK] // each}
+    users = {name: values[-1] for name, values in found.items() if name != ORIGINAL}
+    users |= {f"{BEST}{name}": values[best] for name, values in found.items() if name != ORIGINAL}
+    users |= keep_weeks(found, looks[LOOK]) if setting.settings.is_staged else {}
     shown = mark_lost(progress.shown)
     return CellResult(
         LOGGED,
@@ -227,7 +232,7 @@ def read_result(setting: PersonalSetting, task: Task, progress: Progress, repeat
         repeat,
         params=progress.state[PARAMS],
         shown={name: join_steps(name, values, each) for name, values in shown.items()},
-        looks={**looks, LOOK: looks[LOOK] // each},
+        looks=looks,
         users=users,
     )
 
@@ -236,6 +241,16 @@ def mark_lost(shown: NamedArrays) -> NamedArrays:
     """What each step showed, with the lost ones marked. Why here: the mean of a round's answers does not tell them."""
     is_lost = shown[_ANSWERS] == 0 if _ANSWERS in shown else np.zeros(0, dtype=bool)
     return {**shown, LOST: is_lost} if is_lost.any() else shown
+
+
+def keep_weeks(found: dict[str, Array], stages: Array) -> dict[str, Array]:
+    """MAP of every user on the week after each stage, and of the engine's order: weeks are compared user by user."""
+    return {
+        f"{STAGE}{stage}/{name}": found[name][look]
+        for look, stage in enumerate(stages.tolist())
+        for name in (PRIMARY, ORIGINAL)
+        if name in found and stage > 0
+    }
 
 
 def join_steps(name: str, values: Array, each: int) -> Array:

@@ -6,6 +6,7 @@ Both are central PEPS on what an engine has then (`personal/queries/ids.py`), of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from statistics import fmean
 
@@ -21,7 +22,7 @@ from hushrank.reproduce.papers.fedps_reading import (
     read_at_best,
     tell_equal_lists,
 )
-from hushrank.reproduce.verdicts import Cell, Trials, Verdict, all_better, all_equal, both, check_some, ordered
+from hushrank.reproduce.verdicts import Cell, Pair, Trials, Verdict, all_better, all_equal, both, check_some, ordered
 from hushrank.runs.personal_search import PRIMARY
 
 WAYS = (GROUP_USER, COVER_QUERY)
@@ -36,14 +37,20 @@ def cell_of(way: str) -> Cell:
 def proxy_above_others(outcome: Trials) -> Verdict:
     """Whole tasks handed over; user by user, but for P-Improve, which is not kept for single users."""
     check_some(outcome.data)
-    pairs = [
-        pool_users(outcome, data, _PROXY, cell_of(way), metric=metric)
-        for data in outcome.data
+    better = all_better(pair_with_others(outcome, outcome.data))
+    pooled = _compare_improvement(outcome)
+    judged = both(better, ordered(pooled)) if pooled else better
+    equal = tell_equal_lists(outcome, lambda data: [all_better(pair_with_others(outcome, [data], **OF_EQUAL))])
+    return both(judged, equal)
+
+
+def pair_with_others(outcome: Trials, names: Sequence[str], **variant: str) -> list[Pair]:
+    return [
+        pool_users(outcome, data, {**_PROXY, **variant}, {**cell_of(way), **variant}, metric=metric)
+        for data in names
         for way in WAYS
         for metric in (PRIMARY, MRR, FIRST)
     ]
-    better, pooled = all_better(pairs), _compare_improvement(outcome)
-    return both(better, ordered(pooled)) if pooled else better
 
 
 def _compare_improvement(outcome: Trials) -> list[tuple[str, float, float]]:
@@ -66,8 +73,7 @@ def covers_cost_nothing(outcome: Trials) -> Verdict:
     """Covers: within 2 % of central training's MAP, as `federated_equals_central`. A shared id: below it."""
     check_some(outcome.data)
     found = reduce(both, (verdict for data in outcome.data for verdict in compare_with_open(outcome, data)))
-    equal = tell_equal_lists(outcome, lambda data: compare_with_open(outcome, data, **OF_EQUAL))
-    return both(found, Verdict(True, None, equal)) if equal else found
+    return both(found, tell_equal_lists(outcome, lambda data: compare_with_open(outcome, data, **OF_EQUAL)))
 
 
 def compare_with_open(outcome: Trials, data: str, **variant: str) -> list[Verdict]:

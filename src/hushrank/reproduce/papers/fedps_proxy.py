@@ -1,24 +1,18 @@
-"""FedPSProxy [fedps]: its claims in Table 3 and Figure 4, and Table 6, which is exact by its formula."""
+"""FedPSProxy [fedps]: its claims in Table 3, and Table 6, which is exact by its formula."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
 
 from hushrank.files import Json
 from hushrank.personal.communication import USERS_OF_AOL, RoundTime, time_flat, time_with_proxies
 from hushrank.personal.keys import UPPER, WHOLE
 from hushrank.reproduce.literature import find_result
-from hushrank.reproduce.papers.fedps_reading import CLOSE, name_stage, pool_users, populations_of, read_stage
-from hushrank.reproduce.verdicts import Cell, Pair, Trials, Verdict, all_at_least, all_better, all_equal, both
-from hushrank.runs.personal_search import PRIMARY
+from hushrank.reproduce.papers.fedps_reading import OF_EQUAL, pool_users, tell_equal_lists
+from hushrank.reproduce.verdicts import Cell, Pair, Trials, Verdict, all_at_least, all_better, both
 
 NOT_BELOW = 0.005  # of MAP: FedPSProxy may be so much below FedPSFlat
 FAR_FEWER = 0.25  # Why: of FedPSFlat's exchanges; the paper says "greatly reduces" without a number
-_CENTRAL, _FLAT, _PROXY = (
-    {"method": method, "updating": "retrain"} for method in ("central", "fedps-flat", "fedps-proxy")
-)
 _TABLE6 = "fedps.table6"
 _REPEATS = (
     "The rows with offload=upper repeat those with offload=whole and are no second trial: the simulator computes both "
@@ -27,84 +21,36 @@ _REPEATS = (
 
 
 # Table 3
-def _over_flat(outcome: Trials, ways: tuple[str, ...]) -> list[Pair]:
-    flat: Cell = {"method": "fedps-flat", "ranker": "peps"}
-    found = outcome.present("offload", ways)
+def _over_flat(outcome: Trials, names: Sequence[str], ways: tuple[str, ...], **variant: str) -> list[Pair]:
+    shared: Cell = {"ranker": "peps", **variant}
     return [
-        pool_users(outcome, data, {"method": "fedps-proxy", "ranker": "peps", "offload": way}, flat)
-        for data in outcome.data
-        for way in found
+        pool_users(
+            outcome,
+            data,
+            {"method": "fedps-proxy", "offload": way, **shared},
+            {"method": "fedps-flat", **shared},
+        )
+        for data in names
+        for way in ways
     ]
 
 
 def proxy_above_flat(outcome: Trials) -> Verdict:
     """Whole tasks handed over, user by user."""
-    return all_better(_over_flat(outcome, (WHOLE,)))
+    ways = outcome.present("offload", (WHOLE,))
+    equal = tell_equal_lists(outcome, lambda data: [all_better(_over_flat(outcome, [data], ways, **OF_EQUAL))])
+    return both(all_better(_over_flat(outcome, outcome.data, ways)), equal)
 
 
 def proxy_not_below_flat(outcome: Trials) -> Verdict:
     """Either way of handing over, user by user."""
-    found = all_at_least(_over_flat(outcome, (WHOLE, UPPER)), margin=NOT_BELOW)
-    return (
-        replace(found, why=f"{found.why} {_REPEATS}") if UPPER in outcome.present("offload", (WHOLE, UPPER)) else found
+    ways = outcome.present("offload", (WHOLE, UPPER))
+    found = all_at_least(_over_flat(outcome, outcome.data, ways), margin=NOT_BELOW)
+    equal = tell_equal_lists(
+        outcome, lambda data: [all_at_least(_over_flat(outcome, [data], (WHOLE,), **OF_EQUAL), margin=NOT_BELOW)]
     )
-
-
-# Figure 4
-def _halves(outcome: Trials) -> tuple[list[int], list[int]]:
-    """The stages of the first half and of the second; one in the middle is in none."""
-    stages = list(range(1, int(outcome.finished[0].result["recipe"]["stages"])))
-    half = len(stages) // 2
-    return stages[:half], stages[-half:]
-
-
-def _stage_gains(outcome: Trials, data: str, cell: Cell, stages: list[int]) -> dict[tuple[int, int], float]:
-    """{(population, place among the stages): MAP over the original order's}.
-
-    Why by stage: runs keep single users of their last stage alone. Stages of one population share users, so that these
-    cells are not independent, and p is a guide.
-    """
-    found = {}
-    for population in populations_of(outcome, data):
-        trial = outcome.find(data=data, population=population, **cell)
-        for place, stage in enumerate(stages):
-            values = read_stage(trial, trial.users[0], name_stage(stage)).values()
-            found[population or 0, place] = fmean(values)
-    return found
-
-
-def _pair_stages(outcome: Trials, ours: Cell, theirs: Cell, stages: list[int], name: str) -> list[Pair]:
-    return [
-        Pair(f"{data} {name}", *(_stage_gains(outcome, data, cell, stages) for cell in (ours, theirs)))
-        for data in outcome.data
-    ]
-
-
-def below_central_early(outcome: Trials) -> Verdict:
-    """Central over proxy in the first half of the stages."""
-    return all_better(_pair_stages(outcome, _CENTRAL, _PROXY, _halves(outcome)[0], "central over proxy, early"))
-
-
-def near_central_late(outcome: Trials) -> Verdict:
-    """Within 2 % of central training's MAP in the second half."""
-    pairs = _pair_stages(outcome, _PROXY, _CENTRAL, _halves(outcome)[1], "proxy over central, late")
-    central = [trial for trial in outcome.finished if trial.cell["method"] == "central"]
-    level = fmean(curve[-1][1] for t in central for curve in t.curve(t.users[0], PRIMARY, along="round").values())
-    return all_equal(pairs, margin=round(CLOSE * level, 4))
-
-
-def flat_falls_behind(outcome: Trials) -> Verdict:
-    """Proxy over flat in all stages, and by more in the second half than in the first."""
-    early, late = _halves(outcome)
-    above = all_better(_pair_stages(outcome, _PROXY, _FLAT, [*early, *late], "proxy over flat"))
-    growing = []
-    for data in outcome.data:
-        sides = []
-        for stages in (late, early):
-            proxy, flat = (_stage_gains(outcome, data, cell, stages) for cell in (_PROXY, _FLAT))
-            sides.append({place: proxy[place] - flat[place] for place in proxy})
-        growing.append(Pair(f"{data} difference, late over early", *sides))
-    return both(above, all_better(growing))
+    repeats = Verdict(True, None, _REPEATS if UPPER in ways else "")
+    return both(both(found, repeats), equal)
 
 
 # Table 6
@@ -117,9 +63,8 @@ def make_table6() -> Json:
         rows.append({**row.cell, "metric": metric, "ours": _time(row.cell, metric), "published": row.published})
     findings = []
     for claim in published.findings:
-        verdict = _FINDINGS[claim.id]()
         said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
-        findings.append({**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why})
+        findings.append({**said, **_FINDINGS[claim.id]().as_json()})
     return {"name": _TABLE6, "rows": rows, "findings": findings}
 
 

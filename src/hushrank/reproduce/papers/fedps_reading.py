@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 from hushrank.reports.summary import from_directory
 from hushrank.reproduce.papers.study import gain
 from hushrank.reproduce.reproduction import POPULATION
 from hushrank.reproduce.verdicts import Cell, Finished, NotJudged, Pair, Trials, Values, Verdict, both
-from hushrank.runs.personal_search import BEST, CHOSEN_BY, PRIMARY
+from hushrank.runs.personal_search import BEST, CHOSEN_BY, ENGINES_ORDER, PRIMARY, STAGE
 
 N_ROUNDS, N_STEPS = "rounds", "steps"
 MRR, FIRST, IMPROVE = "offline/MRR", "offline/P@1", "offline/P-Improve"
 CLOSE = 0.02  # of central training's MAP: within it, another training counts as equal
 EQUAL = "lists of one length"  # the same users, with lists of ten in all weeks: whether long test lists are the reason
 OF_EQUAL = {"variant": EQUAL}
+_NO_SINGLE = "Of real users no single number is kept, and tests pair users."
 
 
 def best_rounds(trial: Finished, user: str) -> dict[tuple[int, int], int]:
@@ -50,9 +51,18 @@ def name_stage(stage: int) -> str:
 def read_stage(trial: Finished, user: str, name: str) -> Values:
     """MAP over the original order's, on the searches of the week after a stage; nothing for weeks that were not run."""
     stage = int(name.rsplit(" ", 1)[1])
-    ours, original = (trial.curve(user, metric, along="round") for metric in (PRIMARY, "original/MAP"))
+    ours, original = (trial.curve(user, metric, along="round") for metric in (PRIMARY, ENGINES_ORDER))
     at = {cell: (dict(curve), dict(original[cell])) for cell, curve in ours.items()}
     return {cell: curve[stage] - before[stage] for cell, (curve, before) in at.items() if stage in curve}
+
+
+def read_weeks(trial: Finished, stages: Sequence[int], metric: str = PRIMARY) -> dict[int, dict[int, float]]:
+    """{stage: {user: MAP on the week after it}}; a user who did not search in that week is left out."""
+    users = from_directory(trial.directory).users
+    names = {stage: f"{STAGE}{stage}/{metric}" for stage in stages}
+    if not users.keys() >= set(names.values()):
+        raise NotJudged(_NO_SINGLE)
+    return {stage: dict(users[name]) for stage, name in names.items()}
 
 
 def populations_of(outcome: Trials, data: str) -> list[int | None]:
@@ -67,7 +77,7 @@ def pair_users(
     found = [outcome.find(data=data, population=population, **cell) for cell in (ours, theirs)]
     values = [from_directory(trial.directory).users.get(f"{BEST}{metric}") for trial in found]
     if None in values:
-        raise NotJudged("Of real users no single number is kept, and tests pair users.")
+        raise NotJudged(_NO_SINGLE)
     name = " ".join(filter(None, [data, "" if population is None else str(population), tell_pair(ours, theirs)]))
     return Pair(name, *({(population or 0, user): v for user, v in (each or {}).items()} for each in values))
 
@@ -93,14 +103,15 @@ def _word(key: str, value: object) -> str:
     return str(value) if isinstance(value, str) else f"{key}={value}"
 
 
-def tell_equal_lists(outcome: Trials, judge: Callable[[str], list[Verdict]]) -> str:
+def tell_equal_lists(outcome: Trials, judge: Callable[[str], list[Verdict]]) -> Verdict:
     """What a claim comes to where test lists are as long as those that are trained on; judges nothing."""
     data = list(dict.fromkeys(t.cell["data"] for t in outcome.finished if t.cell.get("variant") == EQUAL))
     try:
         found = [verdict for each in data for verdict in judge(each)]
     except NotJudged:
-        return ""  # some are left to run
+        found = []  # some are left to run
     if not found:
-        return ""
+        return Verdict(True, None, "")
     verdict = reduce(both, found)
-    return f"With {EQUAL} it {'holds' if verdict.holds else 'does not hold'}: {verdict.why}"
+    why = f"With {EQUAL} it {'holds' if verdict.holds else 'does not hold'}: {verdict.why}"
+    return Verdict(True, None, why, tests=verdict.tests)

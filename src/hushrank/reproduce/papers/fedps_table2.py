@@ -38,8 +38,9 @@ from hushrank.personal.vectors import train_vectors
 from hushrank.recipes.personal_setting import find_population, make_covering
 from hushrank.reproduce.literature import Claim, PublishedResult, find_result
 from hushrank.reproduce.papers.fedps import FIRST_SEED, LATE, N_POPULATIONS, N_USERS, QUICK_USERS
-from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize
+from hushrank.reproduce.reproduction import POPULATION, DataChoice, Reproduction, ReproductionSize
 from hushrank.reproduce.rows import beside
+from hushrank.reproduce.singles import describe_singles
 from hushrank.reproduce.verdicts import Pair, Values, Verdict, all_better, both
 from hushrank.runs.personal_search import PRIMARY
 from hushrank.runs.result import spread
@@ -78,7 +79,7 @@ class Hidden:
 
 
 def compute_table(data: Sequence[DataChoice], scale: ReproductionSize) -> Json:
-    """Rows, findings and a note."""
+    """Rows, findings, a note and single generated users."""
     published = find_result(NAME)
     found = {choice: [examine(population, scale) for population in populations(choice, scale)] for choice in data}
     rows = [row for choice, each in found.items() for row in make_rows(published, choice, each)]
@@ -89,7 +90,24 @@ def compute_table(data: Sequence[DataChoice], scale: ReproductionSize) -> Json:
         "MAP is that of a light ranker of 23 weights on the profile that each way leaves, not of PEPS. no-clicks is a "
         f"control: fedps-flat without covers.{said}"
     )
-    return {"rows": rows, "findings": [judge(claim, examined) for claim in published.findings], "note": note}
+    findings = [judge(claim, examined) for claim in published.findings]
+    return {"rows": rows, "findings": findings, "note": note, "singles": list_precisions(data, found, scale)}
+
+
+def list_precisions(
+    data: Sequence[DataChoice], found: Mapping[DataChoice, Sequence[Examined]], scale: ReproductionSize
+) -> list[Json]:
+    """MAP of every generated user in each way; of a real log nothing."""
+    return [
+        describe_singles(
+            {"data": choice.label, "method": way, POPULATION: seed},
+            {PRIMARY: {user: float(v) for user, v in enumerate(each.precision[way]) if np.isfinite(v)}},
+        )
+        for choice in data
+        if choice.is_stand_in
+        for seed, each in zip(seeds_of(choice, scale), found[choice], strict=True)
+        for way in RANKED
+    ]
 
 
 def seeds_of(choice: DataChoice, scale: ReproductionSize) -> list[int]:
@@ -195,9 +213,7 @@ def make_rows(published: PublishedResult, choice: DataChoice, found: Sequence[Ex
 
 
 def judge(claim: Claim, found: Mapping[str, Sequence[Examined]]) -> Json:
-    verdict = most_private(found)
-    said = {"id": claim.id, "claim": claim.claim, "where": claim.where}
-    return {**said, "holds": verdict.holds, "p": verdict.p, "why": verdict.why}
+    return {"id": claim.id, "claim": claim.claim, "where": claim.where, **most_private(found).as_json()}
 
 
 def most_private(found: Mapping[str, Sequence[Examined]]) -> Verdict:

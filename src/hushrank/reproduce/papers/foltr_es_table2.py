@@ -53,15 +53,7 @@ def measure_epsilons(cells: list[tuple[str, float]], *, length: int) -> Epsilons
 
 
 def _judge(id: str, claim: str, where: str, ours: Epsilons, length: int) -> Json:
-    verdict = FINDINGS[id](ours, length)
-    return {
-        "id": id,
-        "claim": claim,
-        "where": where,
-        "holds": verdict.holds,
-        "p": verdict.p,
-        "why": verdict.why,
-    }
+    return {"id": id, "claim": claim, "where": where, **FINDINGS[id](ours, length).as_json()}
 
 
 def _shares(ours: Epsilons, length: int, clicks: str) -> list[float]:

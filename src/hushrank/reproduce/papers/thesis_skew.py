@@ -94,7 +94,8 @@ def for_all(outcome: Trials, verdict: Verdict, among: Cell, **wanted: Sequence[o
     run = [cell for cell in cells if all(_is_run(outcome, {**among, **cell, "data": data}) for data in outcome.data)]
     left = [cell for cell in cells if cell not in run]
     if left and verdict.holds:
-        raise NotJudged(f"{HELD_IN_PART}{_list_cells(run)}; {_list_cells(left)} not run. {verdict.why}", verdict.p)
+        why = f"{HELD_IN_PART}{_list_cells(run)}; {_list_cells(left)} not run. {verdict.why}"
+        raise NotJudged(why, verdict.p, verdict.tests)
     return verdict
 
 

@@ -1,0 +1,121 @@
+"""What the kept results of personalised search [fedps] say: rows, and comparisons of the same users.
+
+`benchmarks/fedps` has the JSON of `hushrank reproduce` of each part that was run: PART.NAME.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from tables import Row, read
+
+from hushrank.look.numbers import format_signed
+
+AOL, COMMERCIAL = "aol-like", "commercial-like"
+EQUAL = "lists of one length"  # as cells of results name it
+MAP = "offline/MAP"
+MODELS = ("hrnn", "htps", "peps")
+# {(part, variant): in words}; the columns of Table 3
+LISTS = {(AOL, ""): "`aol-like`", (AOL, EQUAL): "`aol-like` with lists of 10", (COMMERCIAL, ""): "`commercial-like`"}
+_POOLED = re.compile(r"([^;:]+?) \(by population ([^)]*)\) ([+-][\d.]+\d)(?: \(p ([^)]+)\))?")
+_MARGIN = re.compile(r"within ([\d.]+): ([^;:]+?) \(by population")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The same users in two trainings."""
+
+    difference: float  # of MAP, mean over users
+    populations: tuple[float, ...]  # the same for the users of each
+    p: float | None  # None: was not kept
+
+    @property
+    def by_population(self) -> float:
+        """The mean of the populations' means, as in the light ranker's table."""
+        return fmean(self.populations)
+
+
+def find_result(data: Path, part: str, name: str) -> dict[str, Any]:
+    return read(data, f"fedps/{part}.{name}")
+
+
+def find_claim(result: Mapping[str, Any], id: str) -> Row:
+    return next(claim for claim in result["findings"] if claim["id"] == id)
+
+
+def compare(result: Mapping[str, Any], id: str) -> dict[str, Compared]:
+    """{pair of trainings: what a claim's tests found}; those of all populations' users together."""
+    found = _POOLED.findall(find_claim(result, id)["why"])
+    return {
+        name.strip(): Compared(float(difference), tuple(map(float, each.split(", "))), float(p) if p else None)
+        for name, each, difference, p in found
+    }
+
+
+def find_margins(result: Mapping[str, Any], id: str) -> dict[str, float]:
+    """{pair of trainings: within what they would count as equal}"""
+    return {name: float(margin) for margin, name in _MARGIN.findall(find_claim(result, id)["why"])}
+
+
+def find_row(result: Mapping[str, Any], metric: str = MAP, **cell: str) -> Row:
+    """The row with these entries; one of a variant only where that is asked for."""
+    wanted = {"variant": "", "ranker": "", **cell}
+    return next(
+        row
+        for row in result["rows"]
+        if row["metric"] == metric
+        and row["ours"] is not None
+        and all((row.get(key) or "") == value for key, value in wanted.items())
+    )
+
+
+def read_light(data: Path) -> dict[tuple[str, str], Row]:
+    """{(data, way of searching): MAP of the light ranker, mean over users}"""
+    return {
+        (row["data"], row["method"]): row for row in read(data, "queries")["table2"]["rows"] if row["metric"] == MAP
+    }
+
+
+def gain_over_order(data: Path, part: str, model: str) -> Compared:
+    """Of central training, over the engine's order."""
+    return compare(find_result(data, part, "table3"), "personalised-above-general")[
+        f"{part} central {model} over original-order"
+    ]
+
+
+def gain_of_knrm(data: Path, part: str) -> float:
+    """Over the engine's order: what a model gains on both tells what they have between them."""
+    found = compare(find_result(data, part, "table3"), "personalised-above-general")
+    order, knrm = (found[f"{part} central hrnn over {other}"] for other in ("original-order", "knrm"))
+    return order.by_population - knrm.by_population
+
+
+def compare_federated(data: Path, part: str, variant: str, model: str) -> tuple[Compared, float]:
+    """Federated over central training, and the margin."""
+    result, id = find_result(data, part, "table3"), "federated-equals-central"
+    name = " ".join(filter(None, [part, model, variant, "fedps over central"]))
+    return compare(result, id)[name], find_margins(result, id)[name]
+
+
+def compare_searches(data: Path, part: str, variant: str, model: str) -> tuple[float, float]:
+    """Federated over central training, mean over searches: (difference, share of central training's MAP)."""
+    result = find_result(data, part, "table3")
+    flat, central = (find_row(result, method=m, ranker=model, variant=variant)["ours"] for m in ("fedps", "central"))
+    return flat - central, (flat - central) / central
+
+
+def signed(value: float) -> str:
+    return format_signed(value, decimals=4)
+
+
+def welch(ours: Row, theirs: Row) -> float:
+    """p of Welch's test of two rows: means of the same few populations, as if they were others."""
+    from scipy.stats import ttest_ind_from_stats
+
+    sides = [(row["ours"], row["std"], row["n"]) for row in (ours, theirs)]
+    return float(ttest_ind_from_stats(*sides[0], *sides[1], equal_var=False).pvalue)
