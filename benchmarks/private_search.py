@@ -2,9 +2,9 @@
 
     python -m benchmarks.private_search --json docs/benchmarks/private_search.json
 
-300 generated users of a seed on which nothing was chosen, HRNN, some four minutes on one core. Models are measured
-after the last round. Why not after the best one: choosing a round by users' validation clicks would tell about them,
-too. The cost is that of noise, of clipping, and of weighing all clients alike.
+300 generated users of a seed on which none of these settings was chosen, HRNN, some four minutes on one core. Models
+are measured after the last round. Why not after the best one: choosing a round by users' validation clicks would tell
+about them, too. The cost is that of noise, of clipping, and of weighing all clients alike.
 """
 
 from __future__ import annotations
