@@ -6,8 +6,10 @@ is padded. Where Numba is installed, only the best k documents of each query are
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from hushrank.clicks.table import ClickTable
 from hushrank.extras import has_package
 from hushrank.metrics.ndcg import ideal_dcg
 from hushrank.types import Array, QuerySet, Ranker
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 DIVERGED = "training diverged"  # in the message of the error below, also where only that is left of it
 
@@ -52,12 +57,26 @@ def ideal_gains(queries: QuerySet, k: int) -> Array:
 
 def score_finitely(ranker: Ranker, params: Array, queries: QuerySet) -> Array:
     """[n_documents] scores, refused where training has diverged."""
-    scores = ranker.score(params, queries.features)
+    with use_one_thread():
+        scores = ranker.score(params, queries.features)
     if not np.isfinite(scores).all():
         raise DivergedError(
             f"the ranker's scores are no longer finite: {DIVERGED}. Try a smaller learning_rate or server_rate."
         )
     return scores
+
+
+def use_one_thread() -> AbstractContextManager[object]:
+    """For products of matrices. Why: with several threads their last digits depend on how many there are, and runs side
+    by side, each with a thread for every processor, mostly wait for each other."""
+    return find_thread_pools().limit(limits=1, user_api="blas") if has_package("threadpoolctl") else nullcontext()
+
+
+@lru_cache(maxsize=1)  # Why: to look through the loaded libraries takes a millisecond
+def find_thread_pools() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def examine(examiner: Examiner, ranker: Ranker, params: Array, table: ClickTable | None = None) -> Quality:
