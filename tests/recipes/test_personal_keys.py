@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,7 +108,8 @@ def test_defaults_are_those_of_the_paper_but_for_sizes() -> None:
 
 def test_numbers_that_the_help_calls_defaults_are_those_of_the_recipe_and_of_keys_that_are_unset() -> None:
     of_recipe = settings_of(FEDPS)
-    unset = settings_of(replace(FEDPS, **dict.fromkeys(keys_of(PersonalKeys))))
+    nothing: dict[str, Any] = dict.fromkeys(keys_of(PersonalKeys))
+    unset = settings_of(replace(FEDPS, **nothing))
     said = {
         name: re.search(r"default (?:all up to )?([\d.,]*\d)", key.help) for name, key in keys_of(PersonalKeys).items()
     }
