@@ -93,7 +93,8 @@ def row_secret(name: str, values: Sequence[int] | Sequence[bool]) -> Secret:
         raise ValueError(f"a row of {len(values)} is found by chance, plant at least {_SHORTEST['row']}.")
     row = np.array(values)
     are_marks = row.dtype.kind == "b"
-    forms = [form for kind in (("?",) if are_marks else ("<i8", "<i4", "<i2", "u1")) for form in _in_memory(row, kind)]
+    kinds = ("?",) if are_marks else ("<i8", "<i4", "<i2", "u1")
+    forms = [form for kind in (*kinds, "<f4", "<f8") for form in _in_memory(row, kind)]
     for between in (", ", ",", " ", ""):
         forms.append(Form(f"text {between!r}", between.join(str(int(value)) for value in values).encode()))
         if are_marks:

@@ -77,9 +77,15 @@ def test_a_row_of_features_is_found_in_base64() -> None:
 
 def test_rows_of_clicks_and_of_ranks_are_found() -> None:
     clicks, shown = row_secret("clicks", CLICKS), row_secret("shown", SHOWN)
-    for content in (bytes(CLICKS), json.dumps(CLICKS).encode(), str(CLICKS).encode(), b"10011011"):
+    for content in (
+        bytes(CLICKS),
+        json.dumps(CLICKS).encode(),
+        str(CLICKS).encode(),
+        b"10011011",
+        struct.pack("<8f", *CLICKS),
+    ):
         assert [leak.secret for leak in search_bytes(content, [clicks, shown], where="")] == ["clicks"]
-    for content in (struct.pack("<8q", *SHOWN), struct.pack("<8i", *SHOWN), json.dumps(SHOWN).encode()):
+    for content in (*(struct.pack(f"<8{kind}", *SHOWN) for kind in "qifd"), json.dumps(SHOWN).encode()):
         assert [leak.secret for leak in search_bytes(content, [clicks, shown], where="")] == ["shown"]
 
 

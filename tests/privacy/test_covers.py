@@ -86,6 +86,18 @@ def test_a_query_that_is_made_longer_has_a_cover_that_is_made_longer(words: list
     assert [first == second for first in before for second in before] == is_same  # repeats what the query repeats
 
 
+def test_only_a_word_without_a_title_gives_way_where_another_word_has_its_cover() -> None:
+    """And nothing is repeated. 60 words without a title beside each of 48: a first try is taken in 1 of 48 pairs."""
+    known, unknown = {word: cover_of(word) for word in WORDS[2:]}, {f"anna{n}": cover_of(f"anna{n}") for n in range(60)}
+    n_moved = 0
+    for word, cover in known.items():
+        for other, usual in unknown.items():
+            first, second = cover_of(f"{other} {word}").split()
+            assert second == cover and (first != usual) == (usual == cover) and first != second
+            n_moved += first != usual
+    assert n_moved == len(unknown)  # each word is the cover of one that titles have
+
+
 def test_no_word_stands_for_two_nor_for_itself_nor_twice_for_the_same() -> None:
     made = make_cover_words(clear_topics(), key=seed_key(2), n_covers=3).words
     assert not made[:, :2].any()

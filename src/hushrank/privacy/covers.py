@@ -1,10 +1,16 @@
 """Cover queries: a query goes to the search engine among others that its person never thought of [fedps, section 3.2].
 
 A cover has one word for each word of the query, in the same order, and repeats what the query repeats. Which word
-stands for which is fixed by a secret of the device (`cover_words.py`), whatever else the query says. Why: a query that
-is asked again, changed, turned round or made longer has a cover that changes in the same way. With words drawn for each
-query anew, the person's texts would be those that have words in common. Words that no title has are covered by their
-letters. Order and pauses of the texts are new each time.
+stands for a word that titles have is fixed by a secret of the device (`cover_words.py`), whatever else the query says.
+Why: a query that is asked again, changed, turned round or made longer has a cover that changes in the same way. With
+words drawn for each query anew, the person's texts would be those that have words in common. Order and pauses of the
+texts are new each time.
+
+A word that no title has is covered by its letters: by the first word of a row, which the secret fixes, that stands for
+no other word of the query. Words without a title are without number, so that two words of a query have the same first
+word now and then (3 of 6,000 pairs of a word without and one with a title, of 500 documents). Then a cover is told from
+its query by whoever compares it with that of another query without the second word. Why not the same word for both: a
+cover that repeats what its query does not is told by itself.
 
 Shapes: n queries of L words, padded with 0; k covers for each; V words.
 """

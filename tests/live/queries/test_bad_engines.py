@@ -17,6 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hushrank.live.device.connector import make_connector
+from hushrank.live.device.deadlines import Watchdog
+from hushrank.live.queries import client, fetch
 from hushrank.live.queries.client import QueryClient
 from hushrank.live.queries.engine import TitleEngine
 from hushrank.live.queries.fetch import EngineError, fetch_answer
@@ -128,6 +130,59 @@ def test_at_most_64_texts_of_a_device_are_under_way_and_each_set_as_a_whole() ->
         assert sum(thread.name == "query" for thread in threading.enumerate()) == 63
         go_on.set()
         assert all(len(each.result(30)) == 1 for each in found) and len(asked) == person.n_sent == 84
+
+
+def refuse_threads(monkeypatch: pytest.MonkeyPatch, name: str, *, place: int) -> None:
+    """As a system does that has none left: at the start of the so-manieth thread of this name, from 1."""
+    start, started = threading.Thread.start, list[str]()
+
+    def refuse(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        if thread.name == name and started.count(name) == place:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+@pytest.mark.parametrize(("name", "place"), [("query", 1), ("query", 2), ("query", 3), ("deadlines", 1)])
+def test_where_a_thread_is_missing_no_text_is_sent_and_the_next_search_finds_all_places(
+    name: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set of 3 texts, of which none may go out alone."""
+    watchdog = Watchdog()
+    monkeypatch.setattr(client, "WATCHDOG", watchdog)
+    monkeypatch.setattr(fetch, "WATCHDOG", watchdog)
+    engine = TitleEngine(shared_source().collection)
+    with serve(engine.app()) as url:
+        person = QueryClient(url, covers=cover_maker(n_covers=2))
+        refuse_threads(monkeypatch, name, place=place)
+        with pytest.raises(EngineError, match="no thread left for the search"):
+            person.search(a_query())
+        person.close()
+        assert not engine.seen and person.n_sent == 0
+        assert not [thread for thread in threading.enumerate() if thread.name == "query"]
+        for n in range(25):  # 75 texts, more than there are places
+            assert person.search(a_query(n))
+    assert len(engine.seen) == person.n_sent == 75 and person.n_failed == 0
+
+
+def test_an_interrupt_before_the_last_thread_runs_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, start = TitleEngine(shared_source().collection), threading.Thread.start
+
+    def interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "query" and sum(each.name == "query" for each in threading.enumerate()) == 2:
+            raise KeyboardInterrupt
+
+    with serve(engine.app()) as url:
+        person = make_person(url)
+        monkeypatch.setattr(threading.Thread, "start", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            person.search(a_query())
+        person.close()
+        monkeypatch.undo()
+        assert not engine.seen and person.search(a_query()) and len(engine.seen) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,9 +205,10 @@ def test_an_engine_that_is_not_there_is_said_to_be_so_without_the_query() -> Non
 
 
 def test_a_relay_without_its_engine_says_so() -> None:
-    with serve(TitleEngine(shared_source().collection).app()) as gone:
-        pass
-    relay = QueryRelay(gone)
-    with serve(relay.app()) as relay_url, pytest.raises(EngineError, match="answered with status 502"):
-        make_person(relay_url, covered=False).search(PLANTED[0])
+    with ExitStack() as stack:
+        with serve(TitleEngine(shared_source().collection).app()) as gone:
+            relay = QueryRelay(gone)
+            relay_url = stack.enter_context(serve(relay.app()))  # while the engine's port is taken
+        with pytest.raises(EngineError, match="answered with status 502"):
+            make_person(relay_url, covered=False).search(PLANTED[0])
     assert relay.n_failed == 1

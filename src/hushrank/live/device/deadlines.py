@@ -33,15 +33,22 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._next = float("inf")  # when the thread looks again
 
+    def start(self) -> None:
+        """The thread, if it does not run yet; RuntimeError where the system has none left, and then the next call tries
+        again."""
+        with self._changed:
+            if self._thread is None:
+                thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
+                thread.start()
+                self._thread = thread
+
     @contextmanager
     def limit(self, seconds: float, cut: Callable[[], None]) -> Iterator[Deadline]:
         """`cut` is called as soon as the block has lasted so long, and again until it ends."""
+        self.start()
         deadline = Deadline(time.monotonic() + seconds, cut)
         with self._changed:
             self._watched.add(deadline)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
-                self._thread.start()
             if deadline.at < self._next:
                 self._changed.notify()
         try:

@@ -7,6 +7,7 @@ What happens, whatever the engine does:
 - The list comes once every text of the set is answered. If one of them is refused, late or answered with what is no
   list, the search fails, with the same `EngineError` whichever text it was. Why: a person who searches again after a
   failure, and not after a failed cover, would tell the engine which text is theirs.
+- Nothing is sent before all that it takes to send the whole set is ready: one text alone is never sent for want of it.
 - Nothing is sent a second time. Who searches again sends the whole set again.
 - A search whose texts an engine must refuse (too long, a wrong n) raises ValueError before anything is sent.
 - At most 64 texts are under way. A set has places for all its texts before the first is sent, or waits for them, no
@@ -20,13 +21,15 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 
 from hushrank.live.device.connector import make_connector
+from hushrank.live.device.deadlines import WATCHDOG
 from hushrank.live.queries.fetch import TIMEOUT_S, EngineError, fetch_answer
 from hushrank.live.queries.messages import SearchRequest, encode_request, parse_answer
 from hushrank.personal.log import N_QUERY_WORDS
@@ -40,6 +43,7 @@ from hushrank.types import Array, PrivateQueries
 N_LISTED = 30
 _MOST_AT_ONCE = 64  # texts under way. Why: an engine that never answers must not fill a device with threads
 _Answer = Future[tuple[FoundDocument, ...]]
+_Beginning = Future[float]  # when the first text of a set is due; cancelled: nothing of it is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +122,33 @@ class QueryClient:
         return cover_query(query, numbers, made.made, made.words, longest_pause_s=made.settings.longest_pause_s)
 
     def _send(self, bodies: list[bytes], pauses_s: tuple[float, ...], answers: list[_Answer], *, n: int) -> None:
-        """Each at its time, in a thread of its own. Why not as daemons: a process that ends would send half of it."""
-        at = time.monotonic()
-        for body, pause, answer in zip(bodies, pauses_s, answers, strict=True):
-            at += pause
-            thread = threading.Thread(target=self._ask, args=(at, body, answer, n), name="query")
-            self._threads.add(thread)
-            thread.start()
+        """Each at its time, in a thread of its own. Why not as daemons: a process that ends would send half of it.
 
-    def _ask(self, at: float, body: bytes, answer: _Answer, n: int) -> None:
+        All threads wait until the last one runs; where one cannot, none sends anything.
+        """
+        beginning = _Beginning()
+        try:
+            WATCHDOG.start()
+            for body, pause, answer in zip(bodies, accumulate(pauses_s), answers, strict=True):
+                thread = threading.Thread(target=self._ask, args=(beginning, pause, body, answer, n), name="query")
+                thread.start()
+                self._threads.add(thread)
+            beginning.set_result(time.monotonic())
+        except BaseException as error:
+            if beginning.cancel():  # Why it may be too late: an interrupt may come when all of them have begun
+                self._places.give_back(len(bodies))
+            if isinstance(error, RuntimeError | MemoryError):
+                raise EngineError("this device has no thread left for the search. Search again later.") from None
+            raise
+
+    def _ask(self, beginning: _Beginning, pause: float, body: bytes, answer: _Answer, n: int) -> None:
         found: tuple[FoundDocument, ...] | EngineError
         try:
-            time.sleep(max(at - time.monotonic(), 0.0))
+            time.sleep(max(beginning.result() + pause - time.monotonic(), 0.0))
             found = self._fetch(body, n)
+        except CancelledError:
+            self._threads.discard(threading.current_thread())
+            return
         except EngineError as error:
             found = error
         except Exception as error:  # Why: whoever waits for the answer must hear of it
@@ -150,7 +168,7 @@ class QueryClient:
             self.n_sent += 1
             self.n_failed += isinstance(found, EngineError)
         self._threads.discard(threading.current_thread())
-        self._places.give_back()
+        self._places.give_back(1)
         if isinstance(found, EngineError):
             answer.set_exception(found)
         else:
@@ -170,9 +188,9 @@ class _Places:
             self._n_free -= n
             return True
 
-    def give_back(self) -> None:
+    def give_back(self, n: int) -> None:
         with self._changed:
-            self._n_free += 1
+            self._n_free += n
             self._changed.notify_all()
 
 
