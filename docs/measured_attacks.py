@@ -8,13 +8,14 @@ from statistics import fmean
 
 from tables import USERS, Row, Tables, make_markdown, read
 
-from hushrank.look.numbers import format_signed, format_value
+from hushrank.look.numbers import format_p, format_signed, format_value
 from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, matrix_map, name_attack, read_matrix
 from hushrank.reports.wording import count_text
 
 NAMES = {"mq2008": "MQ2008", "mq2007": "MQ2007"}
 SHOWN = "informational"  # users of the heat map
 CHOSEN_AT = 20.0  # per cent malicious clients
+VERDICTS = ("nobody judged", "same bits", "equal", "not lower", "lower", "not shown")  # of `benchmarks.expelled`
 
 
 def load(data: Path) -> Matrix:
@@ -164,22 +165,63 @@ def share_of_updates(by_user: Row | None) -> str:
     return f"{100 * fmean(by_user.values()):.1f} %" if by_user else "–"
 
 
-def expelled(data: Path) -> str:
-    """Where clients differ and nobody lies."""
-    header = ["clients", "user", "n", "mean", "`watchful` minus mean", "honest updates left out", "equal within .003"]
+def expelled(data: Path, *, heavy: bool = False) -> str:
+    """Where clients differ and nobody lies; heavy: where one searches far more often than the others."""
+    header = ["clients", "user", "verdict", "n", "mean", "`watchful` minus mean", "honest updates left out"]
     lines = [
         [
-            row["case"],
+            name_case(row),
             row["user"],
+            row["verdict"],
             str(row["n"]),
-            format_value(row["mean"]),
+            format_value(row["average"]),
             f"{format_signed(row['gap'], decimals=4)} ± {row['error']:.4f}".replace("0.", "."),
             f"{100 * row['left_out']:.1f} %",
-            "same bits" if row["error"] == row["gap"] == 0 else f"p {row['p']:.2g}",
+            *("–" if row[p] is None else format_p(row[p]) for p in ("p_equal", "p_not_lower")),
         ]
-        for row in read(data, "expelled")["rows"]
+        for row in expelled_rows(data, heavy=heavy)
     ]
-    return make_markdown(header, lines, n_words=2)
+    return make_markdown([*header, "p, equal within .003", "p, not lower by .003"], lines, n_words=3)
+
+
+def expelled_rows(data: Path, *, heavy: bool = False) -> list[Row]:
+    return [row for row in read(data, "expelled")["rows"] if row["case"].endswith(" times") == heavy]
+
+
+def name_case(row: Row) -> str:
+    return row["case"] + (", own labels" if row["labels"] == "own" else "")
+
+
+def expelled_verdict(data: Path) -> str:
+    """How many rows show something, and which do not."""
+    rows = expelled_rows(data)
+    of = {name: [row for row in rows if row["verdict"] == name] for name in VERDICTS}
+    tested = [row for row in rows if row["p_equal"] is not None]
+    parts = [
+        f"Of {len(rows)} rows, {len(of['nobody judged'])} have fewer than five clients: `watchful` judges nobody there "
+        "and is the mean, so that these rows show nothing about it.",
+        f"In {len(of['same bits'])} more it left nobody out and shortened nothing, and the rankers have the same bits.",
+        f"The other {len(tested)} are tested: {len(of['equal'])} are equal within .003, {len(of['not lower'])} more "
+        f"are not lower by .003, {len(of['lower'])} are lower by more than that, and for {len(of['not shown'])} "
+        f"nothing is shown (p corrected for {len(tested)} rows, Bonferroni).",
+    ]
+    if of["lower"]:
+        parts.append(f"Lower: {list_rows(of['lower'])}.")
+    if of["not shown"]:
+        errors = [row["error"] for row in of["not shown"]]
+        parts.append(
+            f"Not shown: {list_rows(of['not shown'])}. In these the difference has a standard error of "
+            f"{format_value(min(errors), decimals=4)} to {format_value(max(errors), decimals=4)}."
+        )
+    return " ".join(parts)
+
+
+def list_rows(rows: list[Row]) -> str:
+    """`labels-2, 9 clients (informational); ...`"""
+    users: dict[str, list[str]] = {}
+    for row in rows:
+        users.setdefault(name_case(row), []).append(row["user"])
+    return "; ".join(f"{case} ({', '.join(found)})" for case, found in users.items())
 
 
 def promoted(data: Path) -> str:
@@ -205,4 +247,6 @@ TABLES: Tables = {
     "attacks-many": partial(beside, name="attacks_many"),
     "attacks-adaptive": partial(beside, name="attacks_adaptive"),
     "attacks-expelled": expelled,
+    "attacks-expelled-heavy": partial(expelled, heavy=True),
+    "attacks-expelled-verdict": expelled_verdict,
 }

@@ -138,7 +138,7 @@ def test_sleepers_who_would_sleep_through_the_whole_run_are_refused() -> None:
 
 
 def test_clicks_have_no_times() -> None:
-    with pytest.raises(ValueError, match="goes on all the time: leave attack_from and attack_every out"):
+    with pytest.raises(ValueError, match="lies in every round: leave attack_from and attack_every out"):
         recipe_of(attack="poisoned-clicks", attack_from=5)
 
 

@@ -44,6 +44,13 @@ def test_pages_show_every_table_as_it_follows_from_the_measurements() -> None:
     assert sorted(shown) == sorted(MEASURED["TABLES"])
 
 
+def test_what_is_said_of_clients_that_lie_follows_from_the_verdicts() -> None:
+    judged = read("attacks_judged")
+    n_attacks = len({cell["attack"] for cell in judged["cells"]})
+    said = f"in {judged['n_near']} of {judged['n_cells']} combinations ({n_attacks} attacks"
+    assert said in PAGE and "significantly above in 10 of 12 cases" in PAGE and "in 10 of 12 cases; up to 20 %" in PAGE
+
+
 def test_a_changed_measurement_changes_the_page(tmp_path: Path) -> None:
     data = Path(shutil.copytree(DATA, tmp_path / "benchmarks"))
     path = data / "reproduced" / "foltr-es.table3.json"

@@ -22,7 +22,7 @@ class AttackKeys:
     attack_from: int = key(1, "first round in which malicious clients lie; honest until then", check=at_least(1))
     attack_every: int = key(1, "rounds from one in which they lie to the next; honest in between", check=at_least(1))
     attack_disguise: bool = key(
-        False, "each adds what sets its own update apart from the other liars', so that no two send the same"
+        False, "each adds what sets its own update apart from the other liars', so that no two are equal"
     )
 
 

@@ -25,7 +25,7 @@ class Tactics(Generic[A]):
 
 
 def use_tactics(attack: A | None, *, first: int, every: int, is_disguised: bool = False) -> A | Tactics[A] | None:
-    """An attack that goes on all the time, openly, stays as it is."""
+    """An attack in every round, without disguise, stays as it is."""
     is_plain = first == every == 1 and not is_disguised
     return attack if attack is None or is_plain else Tactics(attack, first, every, is_disguised)
 

@@ -204,14 +204,14 @@ def topology_of(recipe: Recipe) -> Topology:
 
 
 def check_poison(recipe: Recipe) -> None:
-    """Malicious clients click as somebody whom there is, all the time."""
+    """Malicious clients click as a user that exists, in every round."""
     poison = find_poison(recipe.attack, **options_for(recipe, "attack"))
     if poison is None:
         return
     if poison not in USERS and poison not in (recipe.click_tables or {}):
         raise ValueError(f"poison is {poison!r}; {hint_names(poison, [*(recipe.click_tables or {}), *USERS])}")
     if (recipe.attack_from, recipe.attack_every) != (1, 1):
-        raise ValueError(f"attack={recipe.attack} goes on all the time: leave attack_from and attack_every out.")
+        raise ValueError(f"attack={recipe.attack} lies in every round: leave attack_from and attack_every out.")
     if recipe.attack_disguise:
         raise ValueError(f"attack={recipe.attack} changes no update: leave attack_disguise out.")
     if recipe.control and partition_of(recipe).is_redrawn:
