@@ -119,9 +119,10 @@ def judged_setting(data: Path) -> str:
     run, not_run = list(dict.fromkeys(cell["attack"] for cell in found["cells"])), found["attacks_not_run"]
     named = ", ".join(quote_attack(attack) for attack in not_run)
     missing = f" Not run over five seeds, so that only the table above is about them: {named}." if not_run else ""
+    of_all = f"{len(run)} of the {len(run) + len(not_run)}" if not_run else f"all {len(run)}"
     return (
-        f"The same over five seeds, {found['n_trainings']} trainings for each user, under {len(run)} of the "
-        f"{len(run) + len(not_run)} attacks; three numbers are perfect / navigational / informational users.{missing}"
+        f"The same over five seeds, {found['n_trainings']} trainings for each user, under {of_all} attacks; three "
+        f"numbers are perfect / navigational / informational users.{missing}"
     )
 
 
