@@ -6,14 +6,22 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 from tables import USERS, Row, Tables, make_markdown, read
 
 from hushrank.look.numbers import format_p, format_signed, format_value
+from hushrank.metrics.significance import bonferroni, paired_t_test
 from hushrank.reports.attack_matrix import MEAN, PEACE, Matrix, MatrixLine, matrix_map, name_attack, read_matrix
 from hushrank.reports.wording import count_text
+from hushrank.types import Array
 
 NAMES = {"mq2008": "MQ2008", "mq2007": "MQ2007"}
 SHOWN = "informational"  # users of the heat map
+KRUMS, OTHERS, POISONED = ("krum", "multi-krum"), ("trimmed-mean", "median"), "poisoned-clicks"
+FANG = {  # {rule: the attack that is made for it}
+    **{rule: f"fang-{rule}:full" for rule in KRUMS},
+    **dict.fromkeys(OTHERS, "fang-trimmed-mean:full"),
+}
 CHOSEN_AT = 20.0  # per cent malicious clients
 VERDICTS = ("nobody judged", "same bits", "equal", "not lower", "lower", "not shown")  # of `benchmarks.expelled`
 
@@ -124,6 +132,37 @@ def judged_setting(data: Path) -> str:
         f"The same over five seeds, {found['n_trainings']} trainings for each user, under {of_all} attacks; three "
         f"numbers are perfect / navigational / informational users.{missing}"
     )
+
+
+def fang(data: Path) -> str:
+    """Fang et al.'s attacks, each on the rule that it is made for, beside poisoned clicks under the same rule."""
+    matrix = load(data)
+    forged = {rule: lose(matrix, attack, rule) for rule, attack in FANG.items()}
+    poisoned = {rule: lose(matrix, POISONED, rule) for rule in FANG}
+    krums, others = (np.mean([forged[rule] for rule in rules], axis=0) for rules in (KRUMS, OTHERS))
+    names = [*(f"`{rule}`" for rule in FANG), " and ".join(f"`{rule}`" for rule in KRUMS)]
+    pairs = [*zip(forged.values(), poisoned.values(), strict=True), (krums, others)]
+    tests = [paired_t_test(ours, theirs) for ours, theirs in pairs]
+    beside = [*("poisoned clicks" for _ in FANG), " and ".join(f"`{rule}`" for rule in OTHERS)]
+    rows = [
+        [name, format_value(fmean(a)), f"{other}: {format_value(fmean(b))}", format_signed(fmean(a) - fmean(b)), told]
+        for name, (a, b), other, told in zip(
+            names, pairs, beside, map(format_p, bonferroni([test.p for test in tests])), strict=True
+        )
+    ]
+    header = ["under", "loss to Fang et al.'s attack", "loss to compare", "difference", "p, corrected"]
+    return make_markdown(header, rows, n_words=1)
+
+
+def lose(matrix: Matrix, attack: str, rule: str) -> Array:
+    """[users x folds] of the mean with honest clients less the rule under attack, mean over shares of liars."""
+
+    def reach(line: MatrixLine, name: str) -> Array:
+        found = [matrix.test(line, name, user) for user in matrix.users]
+        return np.concatenate([np.array(values) for values in found if values is not None])
+
+    under = [reach(line, rule) for line in matrix.lines if line.attack == attack]
+    return np.asarray(reach(MatrixLine(PEACE, 0), MEAN) - np.mean(under, axis=0))
 
 
 def quote_attack(attack: str) -> str:
@@ -245,6 +284,7 @@ TABLES: Tables = {
     "attacks-judged-setting": judged_setting,
     "attacks-judged": judged,
     "attacks-judged-verdict": judged_verdict,
+    "attacks-fang": fang,
     "attacks-many": partial(beside, name="attacks_many"),
     "attacks-adaptive": partial(beside, name="attacks_adaptive"),
     "attacks-expelled": expelled,

@@ -199,3 +199,14 @@ def test_two_processes_find_the_same(tmp_path: Path) -> None:
         for found in (one, two)
     ]
     assert same[0] == same[1]
+
+
+def test_attacks_that_are_made_for_a_rule_do_what_the_page_says() -> None:
+    """Each more harm than poisoned clicks, and those on the Krums more than those on Trimmed Mean and Median."""
+    table = PAGE.partition("<!-- measured: attacks-fang -->")[2].partition("<!-- end -->")[0]
+    lines = table.strip().splitlines()[2:]
+    assert len(lines) == 5
+    for line in lines:
+        _, forged, beside, difference, p = (cell.strip() for cell in line.strip("|").split("|"))
+        assert float(forged) > float(beside.split(":")[1]) and difference.startswith("+")
+        assert p == "< .001" or float(p) < 0.05
