@@ -11,7 +11,8 @@ from measured_chapter4 import claims
 from tables import Tables
 
 PARTS = {  # {part: (its name, rounds)}
-    "mslr-like-2000": ("generated `mslr-like`, 500 queries", 2_000),
+    "mslr-like-2000": ("generated `mslr-like`, 500 queries, linear", 2_000),
+    "mslr-like-2000-network": ("generated `mslr-like`, 500 queries, network", 2_000),
     "mslr-like-4000": ("generated `mslr-like`, 500 queries, linear", 4_000),
     "mq2008-1000": ("MQ2008, linear", 1_000),
     "mq2007-like-1000": ("generated `mq2007-like`, linear", 1_000),

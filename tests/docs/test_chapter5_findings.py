@@ -24,6 +24,7 @@ def fail(part: str, claim: str) -> list[tuple[str, str]]:
 def test_most_claims_that_are_not_held_fail_among_perfect_users_alone() -> None:
     mslr, mq2007 = "mslr-like-2000.figure5.2", "mq2007-like-1000.figure5.5"
     assert fail(mslr, "Without a defence") == [("perfect", "0 % over 10 %"), ("perfect", "10 % over 20 %")]
+    assert fail("mslr-like-2000-network.figure5.2", "Without a defence") == [("perfect", "0 % over 10 %")]
     assert {user for user, _ in fail(mq2007, "Without a defence")} == {"perfect"}
     assert fail(mslr, "Krum gives a better ranker") == [("perfect", "20 %"), ("perfect", "30 %")]
     assert fail(mslr, "Krum and Multi-Krum withstand") == [("perfect", "krum over trimmed-mean")]
