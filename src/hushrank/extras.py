@@ -13,6 +13,7 @@ from pathlib import Path
 # {package, as it is imported: the extra of pyproject.toml that installs it}; a test compares the two.
 EXTRAS = {
     **dict.fromkeys(("jax", "numba", "scipy", "sklearn", "lightgbm", "dp_accounting", "cryptography"), "lab"),
+    "threadpoolctl": "lab",
     **dict.fromkeys(("starlette", "uvicorn", "httptools", "sqlalchemy"), "server"),
 }
 _TREE = Path(__file__).parents[2]  # the source tree, where hushrank runs from one

@@ -274,7 +274,7 @@ def test_no_epsilon_is_promised_for_what_is_shared(remedy: str, privacy: dict[st
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("fpdgd", {"alpha": 1.5}, r"alpha is 1\.5, must be from 0 to 1"),
     ("fpdgd", {"alpha": -0.1}, r"alpha is -0\.1, must be from 0 to 1"),
-    ("fpdgd", {"alpha": float("nan")}, "alpha is nan, must be from 0 to 1"),
+    ("fpdgd", {"alpha": float("nan")}, "alpha is nan, must be a finite number"),
     ("fpdgd", {"shared_share": 2}, r"shared_share is 2\.0, must be from 0 to 1"),
     ("fpdgd", {"shared_share": -1}, r"shared_share is -1\.0, must be from 0 to 1"),
     ("fpdgd", {"shared_share": 0.01}, r"shared_share is 0\.01, which is none of 36 training queries: raise it"),
