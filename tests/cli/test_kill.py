@@ -20,7 +20,7 @@ RECIPE = (
     "--set",
     "n_clients=400",
     "--set",
-    "rounds=1500",
+    "rounds=8000",
     "--set",
     "folds=[1, 2]",
 )
@@ -48,7 +48,9 @@ def finish(*words: str, cwd: Path, recipe: tuple[str, ...] = RECIPE) -> None:
 
 @pytest.mark.slow
 def test_a_run_killed_ten_times_at_random_moments_ends_bit_equal(tmp_path: Path) -> None:
+    began = time.monotonic()
     finish("--out", "whole", cwd=tmp_path)
+    whole_s = time.monotonic() - began
     moments, kills = random.Random(3), 0
     checkpoints, seen = tmp_path / "killed" / "checkpoints", set[int]()
     for attempt in range(10):
@@ -56,7 +58,7 @@ def test_a_run_killed_ten_times_at_random_moments_ends_bit_equal(tmp_path: Path)
         if attempt % 2:  # Why: half of the kills come at any moment of the start, half in the middle of training
             wait_for_news(process, checkpoints, seen)
         try:
-            process.wait(timeout=moments.uniform(0.0, 1.0 if attempt % 2 else 8.0))
+            process.wait(timeout=moments.uniform(0.0, 1.0 if attempt % 2 else whole_s / 3))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             kills += 1
