@@ -22,19 +22,19 @@ def fail(part: str, claim: str) -> list[tuple[str, str]]:
 
 
 def test_most_claims_that_are_not_held_fail_among_perfect_users_alone() -> None:
-    mslr, mq2007 = "mslr-like-2000.figure5.2", "mq2007-like-1000.figure5.5"
+    mslr, mq2007 = "mslr-like-2000.figure5.2", "short-lists-1000.figure5.5"
     assert fail(mslr, "Without a defence") == [("perfect", "0 % over 10 %"), ("perfect", "10 % over 20 %")]
     assert fail("mslr-like-2000-network.figure5.2", "Without a defence") == [("perfect", "0 % over 10 %")]
     assert {user for user, _ in fail(mq2007, "Without a defence")} == {"perfect"}
     assert fail(mslr, "Krum gives a better ranker") == [("perfect", "20 %"), ("perfect", "30 %")]
     assert fail(mslr, "Krum and Multi-Krum withstand") == [("perfect", "krum over trimmed-mean")]
     assert fail("mslr-like-4000.figure5.4", "Without an attack Median") == [("perfect", "0 %")]
-    assert [user for user, _ in fail("mq2008-1000.figure5.3", "LIE does less harm")] == ["perfect"]
+    assert [user for user, _ in fail("three-grades-1000.figure5.3", "LIE does less harm")] == ["perfect"]
 
 
 def test_full_knowledge_adds_nothing_where_partial_knowledge_has_ruined_the_ranker() -> None:
-    assert fail("mq2008-1000.figure5.3", "Fang's attack does more harm with full") == [("informational", "20 %")]
-    rows = json.loads((KEPT / "mq2008-1000.figure5.3.json").read_text(encoding="utf-8"))["rows"]
+    assert fail("three-grades-1000.figure5.3", "Fang's attack does more harm with full") == [("informational", "20 %")]
+    rows = json.loads((KEPT / "three-grades-1000.figure5.3.json").read_text(encoding="utf-8"))["rows"]
     chosen = {"attack": "fang-krum", "n_malicious": 2, "clicks": "informational"}
     ruined = [row["ours"] for row in rows if chosen.items() <= row.items()]
     assert len(ruined) == 2 and max(ruined) < 0.35
