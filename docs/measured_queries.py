@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tables import Tables, make_markdown, read, show_spread
+from tables import Row, Tables, make_markdown, read, show_spread
 
 from hushrank.look.numbers import NOT_KNOWN, format_count, format_value
 
@@ -29,10 +29,15 @@ def divergence(data: Path) -> str:
         lines.append([f"*{name}*", "", "", "", ""])
         for way, words in WAYS.items():
             rows = [found.get((name, way, metric)) for metric in METRICS]
-            shown = [NOT_KNOWN if row is None else show_spread(row["ours"], row["std"]) for row in rows]
+            shown = [NOT_KNOWN if row is None else show_row(row) for row in rows]
             printed = rows[0]["published"] if rows[0] else None
             lines.append([words, shown[0], format_value(printed), *shown[1:]])
     return make_markdown(header, lines)
+
+
+def show_row(row: Row) -> str:
+    """With what is to be known of it."""
+    return ", ".join(filter(None, [show_spread(row["ours"], row["std"]), row["why"]]))
 
 
 def guessed(data: Path) -> str:
@@ -45,11 +50,14 @@ def guessed(data: Path) -> str:
 def speed(data: Path) -> str:
     found = read(data, "queries")
     covers, relay = found["covers"], found["relay_ms"]
+    rounds = relay["added_medians"]
     rows = [
         ["cover queries, one at a time as on a device", f"{format_count(covers['one_by_one_per_s'])} per second"],
         ["cover queries, a whole log at once", f"{format_count(covers['batched_per_s'])} per second"],
         ["a search on loopback, straight", f"{relay['straight_median']:.1f} ms"],
         ["the same through a relay", f"{relay['relayed_median']:.1f} ms"],
+        ["what the relay adds to a search (quartiles)", tell_added(relay)],
+        [f"its median in {len(rounds)} rounds", f"{min(rounds):.2f} to {max(rounds):.2f} ms"],
         *(
             [
                 f"re-ranking 30 documents, {row['searches_in_log']} searches in the log",
@@ -59,6 +67,11 @@ def speed(data: Path) -> str:
         ),
     ]
     return make_markdown(["what (median)", "takes"], rows)
+
+
+def tell_added(relay: Row) -> str:
+    low, high = relay["added_quartiles"]
+    return f"{relay['added_median']:.2f} ms ({low:.2f} to {high:.2f})"
 
 
 TABLES: Tables = {"query-divergence": divergence, "query-guessed": guessed, "query-speed": speed}

@@ -28,7 +28,7 @@ from hushrank.personal.features import N_FEATURES
 from hushrank.personal.inputs import PersonalInputs
 from hushrank.personal.log import Collection, Search, SearchLog, make_log
 from hushrank.personal.models.named_fast import named_model
-from hushrank.personal.models.parameters import OWN_WORDS, WordSharing
+from hushrank.personal.models.parameters import OWN_WORDS, WordSharing, find_frequent
 from hushrank.privacy.gaussian import SoundGaussian
 from hushrank.types import Array, PrivateUpdate
 
@@ -68,7 +68,9 @@ class PlantedUsers(TinyUsers):
 
 
 def planted_setting(model: str = "peps", words: str = "frozen", **changes: Any) -> PersonalSetting:
-    setting = tiny_personal(PlantedUsers(), cohort=5, sharing=WordSharing(words), **changes)
+    users = PlantedUsers()
+    frequent = find_frequent(users.collection.document_frequency, most=6) if words == "frequent" else ()
+    setting = tiny_personal(users, cohort=5, sharing=WordSharing(words, frequent), **changes)
     if model == "peps":
         return setting
     return replace(setting, model=named_model(model, n_features=N_FEATURES, dim=DIM, **SMALL[model]))
@@ -136,6 +138,7 @@ def holds_multiple(content: Array, row: Array) -> bool:
     [
         ("peps", "frozen", UpdateExchange()),
         ("peps", "all", UpdateExchange()),
+        ("peps", "frequent", UpdateExchange()),
         ("peps", "all", CLIPPED),
         ("knrm", "frozen", UpdateExchange()),
         pytest.param("hrnn", "frozen", UpdateExchange(), marks=pytest.mark.slow),

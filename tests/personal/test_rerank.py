@@ -104,6 +104,19 @@ def test_unknown_words_an_empty_list_and_wrong_weights(source: FeatureSource) ->
         SharedWords(shared.words[:-1], shared.document_frequency, 1, 1.0, shared.topics)
 
 
+@pytest.mark.parametrize("clicked", ["quockerwodger", "c"])
+def test_a_click_on_what_was_not_listed_is_refused_without_its_name(source: FeatureSource, clicked: str) -> None:
+    """Listed nowhere, or by another search alone."""
+    listed = (FoundDocument("a", "one"), FoundDocument("b", "two"))
+    past = [
+        LoggedSearch(0, "q", (*listed, FoundDocument("c", "three")), ("a", "b", "c")),
+        LoggedSearch(1, "q", listed, ("a", "b"), (clicked,)),
+    ]
+    with pytest.raises(ValueError, match="search 1: a click on a document that was not listed") as caught:
+        PersonalRanker(share_words(source)).rank(past, "word", listed, time=9)
+    assert "quockerwodger" not in repr(caught.value) and caught.value.__context__ is None
+
+
 def test_re_ranking_loads_no_jax_and_nothing_else_that_is_heavy() -> None:
     script = (
         "import sys, hushrank.personal.queries.rerank, hushrank.live.queries.search\n"

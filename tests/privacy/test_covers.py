@@ -45,6 +45,18 @@ def test_a_query_without_a_known_word_may_be_about_anything() -> None:
     assert mix == pytest.approx([0.25] * 4) and mix_entropy(mix) == pytest.approx(np.log(4))
 
 
+@pytest.mark.parametrize(("n_words", "n_covers"), [(3, 1), (4, 2), (12, 10), (12, 20)])
+def test_more_covers_than_there_are_other_words_are_refused(n_words: int, n_covers: int) -> None:
+    words = np.zeros((2, n_words))
+    words[:, 2:] = 1 / (n_words - 2)
+    topics = CoverTopics(words, np.array([0.5, 0.5]), prior=0.1)
+    with pytest.raises(ValueError, match=f"need at least {n_covers + 1} words, but these topics know {n_words - 2}"):
+        make_cover_words(topics, key=seed_key(1), n_covers=n_covers)
+    if n_words > 3:
+        most = make_cover_words(topics, key=seed_key(1), n_covers=n_words - 3).words[:, 2:]
+        assert all(len({word, *most[:, word - 2].tolist()}) == n_words - 2 for word in range(2, n_words))
+
+
 @cache
 def usual_cover_words() -> CoverWords:
     return make_cover_words(clear_topics(), key=seed_key(3), n_covers=1)

@@ -45,6 +45,12 @@ class CoverWords:
 
 def make_cover_words(topics: CoverTopics, *, key: Array, n_covers: int) -> CoverWords:
     """key: a secret of the device (`KeyedEntropy`); a seeded one for simulations."""
+    n_known = topics.words.shape[1] - FIRST_WORD
+    if n_known <= n_covers:
+        raise ValueError(
+            f"{n_covers} covers of every word need at least {n_covers + 1} words, but these topics know {n_known}. Ask "
+            "for fewer covers, or take topics of more titles."
+        )
     bound = stream(key, Purpose.COVER, int(topics.version[:16], 16))
     n_words = topics.words.shape[1]
     mixes = infer_mix(topics, np.arange(n_words)[:, None])  # [V, T]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from functools import cache
 
 from hushrank.live.queries.client import CoverMaker, QueryClient
@@ -44,3 +47,10 @@ def a_query(place: int = 0) -> str:
     """Two words of a document, other ones for each place."""
     collection = shared_source().collection
     return " ".join(collection.words[word] for word in collection.titles[place][:2])
+
+
+def wait_until(is_so: Callable[[], bool], why_not: str) -> None:
+    until = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < until, why_not
+        threading.Event().wait(0.01)

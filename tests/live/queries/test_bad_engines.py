@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from query_people import a_query, cover_maker, make_person, shared_source
@@ -88,6 +90,26 @@ def test_a_search_fails_alike_whether_the_engine_fails_the_query_or_the_cover(ki
     of_cover, of_own = (search_badly(kind, for_covers=for_covers) for for_covers in (True, False))
     assert of_cover[0] == of_own[0] and set(of_cover[1]) == set(of_own[1])
     assert len(of_cover[1]) == len(of_own[1]) == 2 and of_cover[2] == of_own[2] == 1  # nothing is sent again
+
+
+def test_while_a_cover_is_refused_its_query_is_never_searched_and_no_place_is_lost() -> None:
+    """As docs/howto/query-privacy.md says: the cover is the same each time."""
+    asked, is_well = list[str](), threading.Event()
+
+    async def answer(request: Request) -> Response:
+        asked.append((await request.json())["query"])
+        return Response(GOOD) if is_well.is_set() or asked[-1] == a_query() else Response(status_code=500)
+
+    with serve(Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])) as url:
+        person = make_person(url)
+        for _ in range(100):  # 200 texts, more than there are places
+            with pytest.raises(EngineError, match="answered with status 500"):
+                person.search(a_query())
+        assert len(asked) == 200 and len(set(asked)) == 2 and person.n_failed == 100
+        is_well.set()
+        assert person.search(a_query()) == (FoundDocument("d1", "a title"),)
+    person.close()
+    assert person._places.take(64, timeout_s=0)  # all of them
 
 
 @pytest.mark.parametrize("for_covers", [True, False])
@@ -206,10 +228,54 @@ def test_a_bad_answer_to_the_query_itself_is_an_error_without_its_words(kind: st
             person.search(OWN)
         person.close()
     assert sorted(query == OWN for query in asked) == [False, True]  # the cover went out, nothing was sent again
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert not any(word in f"{error!r} {vars(error)}" for word in OWN.split())
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert not any(word in said for word in OWN.split() for said in list_held(caught.value))
+
+
+def list_held(error: BaseException) -> list[str]:
+    """All that is said by what can be reached from an error, its traceback left out: also what is suppressed there."""
+    waiting: list[object] = [error]
+    found = dict[int, object]()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in found or each is None or isinstance(each, type):
+            continue
+        found[id(each)] = each
+        if isinstance(each, BaseException):
+            names = set(dir(each)) - {"__traceback__", "with_traceback"}
+            waiting += [value for name in names if not callable(value := getattr(each, name, None))]
+        elif isinstance(each, dict):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list | tuple | set):
+            waiting += each
+    return [each.decode("latin-1") if isinstance(each, bytes) else f"{each!r}" for each in found.values()]
+
+
+@pytest.mark.parametrize(
+    "answer", [b"<p>zygomorphic</p>", b'"zygomorphic', b"zygomorphic\xff", b'["zygomorphic", NaN]']
+)
+def test_an_error_about_an_answer_keeps_no_word_of_it(answer: bytes) -> None:
+    with pytest.raises(ValueError, match="it is not JSON") as caught:
+        parse_answer(answer, n=1)
+    assert not any("zygomorphic" in said for said in list_held(caught.value))
+
+
+CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n100\r\n"  # and the rest never comes
+
+
+@pytest.mark.parametrize("sent", [f"{OWN}\r\n\r\n", f"HTTP/1.1 {OWN}\r\n\r\n", CHUNKED + OWN])
+def test_an_error_about_what_is_no_http_keeps_no_word_of_it(sent: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def answer() -> None:
+            with listener.accept()[0] as asking:
+                asking.recv(1 << 16)
+                asking.sendall(sent.encode())
+
+        answered = pool.submit(answer)
+        with pytest.raises(EngineError) as caught:
+            fetch_answer(make_connector(f"http://127.0.0.1:{listener.getsockname()[1]}", None), b"{}", timeout_s=5)
+        answered.result(5)
+    assert not any(word in said for word in OWN.split() for said in list_held(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -232,6 +298,24 @@ def test_what_is_no_search_is_refused_by_engine_and_relay_and_never_repeated(bod
         parse_request(body)
 
 
+@pytest.mark.parametrize("n_given", [0, 2, 5, 6, 100, 101])
+def test_a_relay_cuts_the_list_to_what_was_asked_for(n_given: int) -> None:
+    """Of more than 100 it hands on nothing."""
+
+    async def answer(request: Request) -> Response:
+        await request.body()
+        return Response(encode_answer([FoundDocument(f"d{n}", "") for n in range(n_given)]))
+
+    app = Starlette(routes=[Route(SEARCH, answer, methods=["POST"])])
+    with serve(app) as url, serve(QueryRelay(url).app()) as relay_url:
+        person = make_person(relay_url, covered=False)
+        if n_given > 100:
+            with pytest.raises(EngineError, match="status 502"):
+                person.search("x", n=5)
+        else:
+            assert [each.name for each in person.search("x", n=5)] == [f"d{n}" for n in range(min(n_given, 5))]
+
+
 def test_a_relay_hands_on_no_answer_that_a_device_would_refuse() -> None:
     with (
         scripted("twice", for_covers=False) as (url, _),
@@ -241,14 +325,24 @@ def test_a_relay_hands_on_no_answer_that_a_device_would_refuse() -> None:
         make_person(relay_url, covered=False).search(OWN)
 
 
-@pytest.mark.parametrize(("text", "n"), [("a" * 1001, 30), ("a", 0), ("a", 101), ("a", -1)])
-def test_what_an_engine_must_refuse_is_refused_before_anything_is_sent(text: str, n: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("a" * 1001, 30), ("a", 0), ("a", 101), ("a", -1), ("a", 3.0), ("a", True), ("a", "3"), ("a", None), (5, 3)],
+)
+def test_what_an_engine_must_refuse_is_refused_before_anything_is_sent(text: Any, n: Any) -> None:
     engine = TitleEngine(shared_source().collection)
     with serve(engine.app()) as url:
         person = make_person(url)
-        with pytest.raises(ValueError, match=r"must be a text of 1 to 1000 letters|n must be a whole number"):
+        with pytest.raises(ValueError, match=r"must be a text|n must be a whole number from 1 to 100"):
             person.search(text, n=n)
     assert not engine.seen and person.n_sent == 0
+
+
+@pytest.mark.parametrize("account", ["a\r\nX-Evil: 1", "a\nb", "a\x00", "ä", "a\tb", "", " a", "a" * 4097, b"a", 5])
+def test_an_account_that_is_no_header_is_refused_before_anything_is_sent(account: Any) -> None:
+    with pytest.raises(ValueError, match="the account must be a text of 1 to 4096 ASCII letters") as caught:
+        QueryClient("http://127.0.0.1:9", covers=None, account=account)
+    assert "Evil" not in str(caught.value)
 
 
 def test_letters_beyond_the_basic_plane_are_as_good_as_others() -> None:

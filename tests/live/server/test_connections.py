@@ -286,6 +286,7 @@ class Wire:
     n_unread: int = 0
     n_drained: int = 0
     is_in_head: bool = False
+    is_waiting: bool = False
     ended: list[Excess] = field(default_factory=list)
 
     def count_unread(self) -> int:
@@ -315,6 +316,31 @@ def test_strangers_at_one_address_cannot_take_all_connections() -> None:
     assert guard.n_open == 2 and guard.admit(wires[5], "198.51.100.1") is None
     local, _, _ = make_guard()
     assert [local.admit(Wire(local), "127.0.0.1") for _ in range(3)] == [None] * 3  # this machine has only the other
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "2001:0DB8:0::1%eth0"])
+def test_a_known_address_has_no_limit_but_that_of_all_and_takes_no_place_of_its_network(address: str) -> None:
+    guard, _, _ = make_guard(most=40, known=frozenset({"192.0.2.7", "2001:db8::1"}))
+    wires = [Wire(guard, is_waiting=True) for _ in range(40)]
+    assert [guard.admit(wire, address) for wire in wires] == [None] * 40
+    assert guard.admit(Wire(guard), address) is Excess.connections
+    for wire in wires[:3]:
+        guard.forget(wire)
+    others = [guard.admit(Wire(guard), "2001:db8::2") for _ in range(3)]
+    assert others == [None, None, Excess.address] and guard.n_open == 39
+
+
+def test_whoever_has_nothing_under_way_makes_room_first_and_whoever_waits_for_an_answer_never() -> None:
+    guard, _, _ = make_guard(most_per_address=0)
+    waiting, read, idle = Wire(guard, is_waiting=True), Wire(guard, n_unread=9), Wire(guard)
+    wires = [Wire(guard, is_waiting=True) for _ in range(3)]
+    assert [guard.admit(each, "198.51.100.1") for each in (waiting, read, idle)] == [None] * 3
+    assert guard.admit(wires[0], "198.51.100.1") is None and idle.ended and not read.ended
+    assert guard.admit(wires[1], "198.51.100.1") is None and read.ended
+    assert guard.admit(wires[2], "198.51.100.1") is Excess.connections  # all that are left wait
+    assert not waiting.ended and not any(each.ended for each in wires)
+    waiting.is_waiting = False
+    assert guard.admit(wires[2], "198.51.100.1") is None and waiting.ended
 
 
 def test_addresses_that_one_network_may_choose_from_count_as_one() -> None:

@@ -31,10 +31,9 @@ import numpy as np
 from hushrank.live.device.connector import make_connector
 from hushrank.live.device.deadlines import WATCHDOG
 from hushrank.live.queries.fetch import TIMEOUT_S, EngineError, fetch_answer
-from hushrank.live.queries.messages import SearchRequest, encode_request, parse_answer
+from hushrank.live.queries.messages import SearchRequest, encode_request, normalise_query, parse_answer
 from hushrank.personal.log import N_QUERY_WORDS
 from hushrank.personal.queries.local_log import FoundDocument, encode_words
-from hushrank.personal.titles import split_words
 from hushrank.privacy.cover_topics import CoverTopics
 from hushrank.privacy.cover_words import CoverWords, make_cover_words
 from hushrank.privacy.covers import CoverSettings, cover_query, send_alone
@@ -42,6 +41,7 @@ from hushrank.types import Array, PrivateQueries
 
 N_LISTED = 30
 _MOST_AT_ONCE = 64  # texts under way. Why: an engine that never answers must not fill a device with threads
+_MOST_ACCOUNT = 4096  # letters
 _Answer = Future[tuple[FoundDocument, ...]]
 _Beginning = Future[float]  # when the first text of a set is due; cancelled: nothing of it is sent
 
@@ -89,7 +89,7 @@ class QueryClient:
         self._connector = make_connector(url, ca, carries="queries")
         self._covers, self._timeout_s = covers, timeout_s
         self._numbers = {} if covers is None else {word: n for n, word in enumerate(covers.words) if n > 1}
-        self._headers = {} if account is None else {"Cookie": account}
+        self._headers = {} if account is None else {"Cookie": check_account(account)}
         self._places, self._threads = _Places(_MOST_AT_ONCE), set[threading.Thread]()
         self._counting, self.n_sent, self.n_failed = threading.Lock(), 0, 0  # texts, queries and covers alike
 
@@ -194,9 +194,12 @@ class _Places:
             self._changed.notify_all()
 
 
-def normalise_query(text: str) -> str:
-    """Words in small letters, at most 20; refuses a text without any."""
-    words = split_words(text)[:N_QUERY_WORDS]
-    if not words:
-        raise ValueError("there is no word in the query. Type at least one.")
-    return " ".join(words)
+def check_account(account: str) -> str:
+    """Refuses what no cookie can be; the error does not repeat it."""
+    is_text = isinstance(account, str) and account.isascii() and account.isprintable() and account == account.strip()
+    if not is_text or not 0 < len(account) <= _MOST_ACCOUNT:
+        raise ValueError(
+            f"the account must be a text of 1 to {_MOST_ACCOUNT} ASCII letters and signs without line breaks. Give the "
+            "cookie as the engine gave it, or None."
+        )
+    return account

@@ -27,15 +27,19 @@ def fetch_answer(
     connector: Connector, body: bytes, *, timeout_s: float = TIMEOUT_S, headers: Mapping[str, str] | None = None
 ) -> bytes:
     """The body of an answer of status 200; EngineError for everything else."""
-    url, question = connector.url, _Question(connector)
+    url, question, why = connector.url, _Question(connector), ""
+    found: tuple[int, bytes, bool] | None = None
     with WATCHDOG.limit(timeout_s, question.cut) as deadline:
         try:
-            status, content, is_whole = question.ask(body, headers or {}, timeout_s=timeout_s)
+            found = question.ask(body, headers or {}, timeout_s=timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:
             late = deadline.has_passed or isinstance(error, TimeoutError)
-            raise EngineError(_explain(url, error, late=late, timeout_s=timeout_s)) from None
+            why = _explain(url, error, late=late, timeout_s=timeout_s)
         finally:
             question.close()
+    if found is None:  # Why here: raised within `except`, it would keep the other error, which may hold an answer
+        raise EngineError(why)
+    status, content, is_whole = found
     if deadline.has_passed:  # Why: an answer that was cut only looks shorter
         raise EngineError(_explain(url, TimeoutError(), late=True, timeout_s=timeout_s))
     if status != 200:

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from hushrank.live.wire.untrusted import parse_untrusted
+from hushrank.personal.log import N_QUERY_WORDS
 from hushrank.personal.queries.local_log import FoundDocument
+from hushrank.personal.titles import split_words
 
 SEARCH = "/v1/search"
 MOST_LISTED = 100  # documents that may be asked for
@@ -43,11 +46,21 @@ def encode_request(request: SearchRequest) -> bytes:
 
 
 def check_request(request: SearchRequest) -> SearchRequest:
-    if not 0 < len(request.query) <= MOST_QUERY:
+    if not isinstance(request.query, str) or not 0 < len(request.query) <= MOST_QUERY:
         raise ValueError(f"the query must be a text of 1 to {MOST_QUERY} letters.")
-    if not 1 <= request.n <= MOST_LISTED:
+    if not isinstance(request.n, int) or isinstance(request.n, bool) or not 1 <= request.n <= MOST_LISTED:
         raise ValueError(f"n must be a whole number from 1 to {MOST_LISTED}.")
     return request
+
+
+def normalise_query(text: str) -> str:
+    """Words in small letters, at most 20; refuses a text without any."""
+    if not isinstance(text, str):
+        raise ValueError("the query must be a text.")
+    words = split_words(text)[:N_QUERY_WORDS]
+    if not words:
+        raise ValueError("there is no word in the query. Type at least one.")
+    return " ".join(words)
 
 
 def _encode(said: object) -> bytes:
@@ -59,10 +72,7 @@ def parse_request(content: bytes) -> SearchRequest:
     said = parse_untrusted(content)
     if not isinstance(said, dict) or said.keys() != {"query", "n"}:
         raise ValueError('a search is {"query": text, "n": number}.')
-    query, n = said["query"], said["n"]
-    if not isinstance(query, str) or not isinstance(n, int) or isinstance(n, bool):
-        raise ValueError("the query must be a text, and n a whole number.")
-    return check_request(SearchRequest(query, n))
+    return check_request(SearchRequest(said["query"], said["n"]))
 
 
 def encode_answer(documents: Sequence[FoundDocument]) -> bytes:
@@ -71,10 +81,7 @@ def encode_answer(documents: Sequence[FoundDocument]) -> bytes:
 
 def parse_answer(content: bytes, *, n: int) -> tuple[FoundDocument, ...]:
     """At most n documents, each once; ValueError for anything else, without a word of it."""
-    try:
-        said = parse_untrusted(content)
-    except ValueError:
-        raise ValueError("it is not JSON") from None  # Why: the error would hold the answer
+    said = _parse_silently(content)
     documents = said.get("documents") if isinstance(said, dict) else None
     if not isinstance(documents, list):
         raise ValueError('it has no list "documents"')
@@ -84,6 +91,13 @@ def parse_answer(content: bytes, *, n: int) -> tuple[FoundDocument, ...]:
     if len({document.name for document in found}) < len(found):
         raise ValueError("it has a document twice")
     return found
+
+
+def _parse_silently(content: bytes) -> object:
+    """Why the error is raised after the one that holds the answer: raised within `except`, it would keep it."""
+    with suppress(ValueError):
+        return parse_untrusted(content)
+    raise ValueError("it is not JSON")
 
 
 def _parse_document(said: object) -> FoundDocument:

@@ -1,9 +1,11 @@
 """A relay between devices and a search engine: the engine sees the group's queries, and not who asks [fedps].
 
-A relay reads a search, and sends the engine a new one with the same query and number, on a connection of its own, with
-headers of its own: no address, cookie, account or any other header of a device goes on. It adds no covers. It reads the
-engine's list, and hands on a new one: nothing that an engine hides in headers comes back either. It writes no log and
-keeps a count.
+A relay reads a search, and sends the engine a new one with the same words, on a connection of its own, with headers of
+its own: no address, cookie, account or any other header of a device goes on. It always asks for 100 documents and cuts
+the list itself, because a number that one device asks for would be its name. So would its capitals, signs and spaces
+be: a query goes on as its first 20 words in small letters, whatever program sent it. The relay adds no covers, holds
+nothing back and mixes nothing: times and order of searches go on as they came. It reads the engine's list, and hands on
+a new one: nothing that an engine hides in headers comes back either. It writes no log and keeps counts.
 
 A relay asks the engine for at most 100 devices at once, and for 25 at one address. Whoever comes then gets 503 at once:
 nothing waits in a queue until its device has given up. So one user's slow searches do not stop the others.
@@ -24,7 +26,14 @@ from starlette.responses import Response
 
 from hushrank.live.device.connector import make_connector
 from hushrank.live.queries.fetch import TIMEOUT_S, EngineError, fetch_answer
-from hushrank.live.queries.messages import SearchRequest, encode_answer, encode_request, parse_answer
+from hushrank.live.queries.messages import (
+    MOST_LISTED,
+    SearchRequest,
+    encode_answer,
+    encode_request,
+    normalise_query,
+    parse_answer,
+)
 from hushrank.live.queries.requests import make_search_app, refuse
 from hushrank.live.wire.addresses import network_of
 
@@ -48,13 +57,20 @@ class QueryRelay:
         self._connector = make_connector(engine_url, ca, carries="users' queries")
         self._timeout_s, self._most, self._most_per_address = timeout_s, most_at_once, most_per_address
         self._threads, self._asking = CapacityLimiter(most_at_once), Counter[str]()  # {network: searches under way}
-        self.n_relayed = self.n_failed = self.n_refused = 0
+        self.n_relayed = self.n_failed = self.n_refused = self.n_broken_off = 0
 
     def app(self) -> Starlette:
-        return make_search_app(self._answer)
+        return make_search_app(self._answer, self._count_broken_off)
+
+    def _count_broken_off(self) -> None:
+        self.n_broken_off += 1
 
     async def _answer(self, request: Request, wanted: SearchRequest) -> Response:
         """Nothing of the request but what is wanted goes on."""
+        try:
+            body = encode_request(SearchRequest(normalise_query(wanted.query), MOST_LISTED))
+        except ValueError:
+            return refuse(400, "there is no word in the query.")
         network = network_of(request.client.host if request.client else "")
         if self._asking.total() >= self._most or 0 < self._most_per_address <= self._asking[network]:
             self.n_refused += 1
@@ -62,9 +78,10 @@ class QueryRelay:
         self._asking[network] += 1
         try:
             if await request.is_disconnected():  # Why: its device has given up, and nobody would read the answer
+                self._count_broken_off()
                 return refuse(408, "the search came too late.")
-            content = await to_thread.run_sync(self._ask, wanted, limiter=self._threads)
-        except EngineError:
+            content = await to_thread.run_sync(self._ask, body, wanted.n, limiter=self._threads)
+        except (EngineError, RuntimeError, MemoryError):  # Why the last two: no thread may be left to ask it
             self.n_failed += 1
             return refuse(502, "the search engine behind this relay gave no list.")
         finally:
@@ -73,9 +90,9 @@ class QueryRelay:
         self.n_relayed += 1
         return Response(content, media_type="application/json")
 
-    def _ask(self, wanted: SearchRequest) -> bytes:
-        answer = fetch_answer(self._connector, encode_request(wanted), timeout_s=self._timeout_s)
+    def _ask(self, body: bytes, n: int) -> bytes:
+        answer = fetch_answer(self._connector, body, timeout_s=self._timeout_s)
         try:
-            return encode_answer(parse_answer(answer, n=wanted.n))
+            return encode_answer(parse_answer(answer, n=MOST_LISTED)[:n])
         except ValueError:
             raise EngineError("an answer that cannot be read") from None

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from hushrank.live.queries.client import N_LISTED, QueryClient, normalise_query
+from hushrank.live.queries.client import N_LISTED, QueryClient
+from hushrank.live.queries.messages import normalise_query
 from hushrank.personal.queries.local_log import FoundDocument, LoggedSearch
 from hushrank.personal.queries.rerank import PersonalRanker
 

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from hushrank.live.server.events import Tell
 from hushrank.live.server.limits import RateLimit
 from hushrank.live.server.tls_strangers import TlsStrangers
-from hushrank.live.wire.addresses import is_loopback, networks_of
+from hushrank.live.wire.addresses import is_loopback, networks_of, plain_address
 from hushrank.live.wire.refusals import Reason, RefusedError
 
 MOST_HEAD = 16 << 10  # bytes of a request's first line and headers
@@ -48,7 +48,7 @@ class _Unread(NamedTuple):
 class Excess(StrEnum):
     """Why a connection was ended."""
 
-    connections = "connections"  # as many as the server has: the oldest stranger's, or the new one
+    connections = "connections"  # as many as the server has: a stranger's that waits for no answer, or the new one
     handshakes = "handshakes"  # as many encrypted ones of strangers as there may be: one that was silent
     address = "address"  # as many as strangers at one address may have, or may make in a second
     client = "client"  # as many as one client may have
@@ -64,6 +64,10 @@ class Connection(Protocol):
     @property
     def is_in_head(self) -> bool:
         """Whether it has something to send before anything is known of it."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a whole request has come, and nothing of its answer is sent."""
 
     def count_unread(self) -> int:
         """Bytes of answers that wait to be read; at least 1 while a connection that is closed is not gone."""
@@ -86,7 +90,8 @@ class ConnectionGuard:
     """How many connections there are, whose, and what becomes of those that exceed a limit.
 
     A connection is a stranger's until a request on it has shown a credential. Strangers have a limit for each address;
-    where all connections are taken, the oldest stranger makes room. So strangers never keep clients out.
+    where all connections are taken, the oldest stranger that has nothing under way makes room. One that waits for its
+    answer never does: it goes as soon as the server has answered. So strangers that ask nothing keep nobody out.
     """
 
     most: int
@@ -97,6 +102,7 @@ class ConnectionGuard:
     dropped: Counter[str] = field(default_factory=Counter)  # {excess: how often} since the start
     most_per_client: int = MOST_PER_CLIENT  # 0: any number
     stranger_keep_alive_s: int = STRANGER_KEEP_ALIVE_S
+    known: frozenset[str] = frozenset()  # addresses, as `plain_address` writes them, without a limit of their own
     tls_strangers: TlsStrangers = field(default_factory=TlsStrangers)
     _strangers: dict[Connection, tuple[str, ...]] = field(default_factory=dict)  # {connection: networks}, oldest first
     _by_network: Counter[str] = field(default_factory=Counter)  # of strangers
@@ -116,13 +122,14 @@ class ConnectionGuard:
 
     def admit(self, connection: Connection, address: str) -> Excess | None:
         """Count a new connection; why it must end at once, if it must."""
-        networks = networks_of(address)
-        if self.most_per_address > 0 and not is_loopback(address) and not self._has_room(networks):
+        networks = () if self.known and plain_address(address) in self.known else networks_of(address)
+        if networks and self.most_per_address > 0 and not is_loopback(address) and not self._has_room(networks):
             return Excess.address
         if self.n_open >= self.most:
-            if not self._strangers:
+            oldest = self._find_least_busy()
+            if oldest is None:
                 return Excess.connections
-            next(iter(self._strangers)).end(Excess.connections)
+            oldest.end(Excess.connections)
         self._strangers[connection] = networks
         self._by_network.update(networks)
         return None
@@ -137,6 +144,16 @@ class ConnectionGuard:
         except RefusedError:
             return False
         return True
+
+    def _find_least_busy(self) -> Connection | None:
+        """The oldest stranger that has nothing under way, else the oldest that is being answered."""
+        being_answered = None
+        for each in self._strangers:
+            if not each.is_waiting:
+                if not each.count_unread():
+                    return each
+                being_answered = being_answered or each
+        return being_answered
 
     def hand_over(self, old: Connection, new: Connection) -> bool:
         """A stranger's connection goes on as another object; False: it was ended while it became that."""
@@ -225,6 +242,14 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether it has something to send, and nothing is known of it yet: new, or past the answer to the last."""
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered and self.timeout_keep_alive_task is None and not self.transport.is_closing()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Of the oldest request that is not answered: those behind it may wait for one that nobody reads."""
+        first = next((each for each in self._asked if not each.response_complete), None)
+        if first is None or self.transport.is_closing():
+            return False
+        return not first.more_body and not first.response_started
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -108,7 +108,7 @@ class TlsDoor:
         self._socket: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None  # the handshake; Why: a task that nobody holds may be collected
 
-    is_in_head = True
+    is_in_head, is_waiting = True, False
 
     def open(self, mine: socket.socket, address: str) -> None:
         """Nothing is made for the handshake before its first byte has come."""

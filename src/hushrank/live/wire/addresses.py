@@ -8,11 +8,28 @@ _OF_ONE = 64  # Why: so many leading bits of an IPv6 address are one customer's,
 _OF_A_SITE = 48  # Why: so many are one organisation's at most, which may have a network for each of its places
 
 
+def is_address(said: str) -> bool:
+    try:
+        ip_address(said)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def plain_address(address: str) -> str:
+    """The same for all ways to write one address; what is none stays as it is."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def network_of(address: str) -> str:

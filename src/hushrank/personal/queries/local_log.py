@@ -31,6 +31,8 @@ from hushrank.personal.titles import split_words
 from hushrank.personal.topics import TopicSpace, mix_words
 from hushrank.types import Array
 
+_NOWHERE = -1  # the row of a document that no search listed, for `make_log` to refuse
+
 
 class FoundDocument(NamedTuple):
     """One entry of an engine's list."""
@@ -86,7 +88,8 @@ def read_searches(
 ) -> tuple[FeatureSource, SearchLog]:
     """The documents of a local log with the statistics of the whole collection, and the log itself, as the lab has it.
 
-    numbers: of `shared.number_words`. Of a document with two titles the last one counts.
+    numbers: of `shared.number_words`. Of a document with two titles the last one counts. A click on a document that was
+    not listed raises ValueError, without its name.
     """
     titles = {document.name: document.title for search in searches for document in search.general}
     rows = {name: row for row, name in enumerate(titles)}
@@ -106,7 +109,7 @@ def _number_searches(
             search.time,
             tuple(encode_words(search.query, numbers, most=N_QUERY_WORDS)),
             tuple(rows[document.name] for document in search.general),
-            tuple(rows[name] for name in search.clicked),
+            tuple(rows.get(name, _NOWHERE) for name in search.clicked),
         )
         for search in searches
     ]
