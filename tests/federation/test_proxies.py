@@ -10,10 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushrank.aggregation.mean import mean_aggregate
+from hushrank.federation.group_server import (
+    GroupState,
+    SumVerdict,
+    add_count,
+    add_sum,
+    ask_sums,
+    begin_attempt,
+    has_quorum,
+)
 from hushrank.federation.hierarchy import (
     Hierarchy,
     ProxyState,
     apply_clients,
+    await_answer,
     choose_proxies,
     count_waiting,
     pick_clients,
@@ -22,15 +32,11 @@ from hushrank.federation.hierarchy import (
     takes_answer,
 )
 from hushrank.federation.proxy_sum import (
-    GroupState,
+    PartialSum,
     ProxyFormat,
-    add_count,
-    add_sum,
-    ask_sums,
     choose_forwarded,
+    count_sendable,
     forward_sum,
-    has_quorum,
-    is_same,
     join_sums,
     send_sum,
     sum_below_proxies,
@@ -57,6 +63,19 @@ def draw_messages(n: int, seed: int = 1) -> list[Message]:
     return [Message(rng.normal(0, 0.01, N_PARAMS).astype(np.float32), float(rng.integers(1, 400))) for _ in range(n)]
 
 
+def is_same(one: PartialSum, other: PartialSum) -> bool:
+    counts = (one.weight, one.n_clients) == (other.weight, other.n_clients)
+    return counts and np.array_equal(one.total, other.total)
+
+
+def due_group(model: int, **counts: int) -> GroupState:
+    """A group server that is to take sums of the proxies 8 and 9; counts: those of p8 and p9."""
+    state = GroupState(1, model, N_PARAMS, frozenset({8, 9}))
+    for name, n in counts.items():
+        state = add_count(state, int(name[1:]), n, model=model)
+    return ask_sums(state)
+
+
 FORMAT = ProxyFormat(largest=0.1, most_weight=3072, n_clients=11)
 
 
@@ -78,6 +97,13 @@ def test_a_proxy_tells_how_many_wait_and_one_alone_is_none() -> None:
     assert count_waiting(state) == (2, 0)
     with pytest.raises(ValueError, match="1 clients are to be picked, must be from 2 to 2"):
         pick_clients(state, 1, 0, key=KEY)
+
+
+def test_who_missed_a_step_is_counted_apart_from_those_who_were_not_asked_yet() -> None:
+    """As docs/howto/proxies.md says: one that missed its step waits for another one that did."""
+    assert count_waiting(ProxyState(fresh=frozenset(range(5)), missed=frozenset([9]))) == (5, 0)
+    assert count_waiting(ProxyState(fresh=frozenset([1]), missed=frozenset([9]))) == (0, 0)
+    assert count_waiting(ProxyState(fresh=frozenset([1]), missed=frozenset([8, 9]))) == (0, 2)
 
 
 @given(
@@ -120,10 +146,21 @@ def test_whoever_is_in_no_confirmed_sum_waits_on() -> None:
     assert after.missed == {asked[2]} and apply_clients(after, [asked[2]]) == after  # behind those not asked yet
     assert not takes_answer(after, asked[2])  # it comes back late: thrown away, and its client waits
     assert settle_step(state, []).waiting == frozenset(range(6))  # the proxy vanished: nothing was confirmed
-    again = pick_clients(state, 2, 0, key=seed_key(8))  # it comes back without having settled
+    again = pick_clients(state, 2, 0, key=seed_key(8))  # it comes back without having sent anything
     assert again.waiting == state.waiting and len(again.asked) == 2
     assert settle_step(after, asked[:2]).waiting == after.waiting  # confirmed twice: counted once
-    assert settle_step(again, asked[:2]).waiting == after.waiting  # its sum, sent again, is confirmed in the next step
+
+
+def test_a_proxy_asks_nobody_until_it_knows_what_has_become_of_its_sum() -> None:
+    state = pick_clients(apply_clients(ProxyState(), range(6)), 2, 0, key=KEY)
+    sent = await_answer(state, state.asked)
+    assert count_waiting(sent) == (0, 0) and sent.waiting == state.waiting
+    with pytest.raises(ValueError, match="a sum of this proxy has left, and nothing was heard of it"):
+        pick_clients(sent, 2, 0, key=KEY)
+    assert count_waiting(settle_step(sent, state.asked)) == (4, 0)
+    assert count_waiting(settle_step(sent, [])) == (4, 2)
+    again = apply_clients(settle_step(sent, state.asked), range(6))  # a client that does not know that it is counted
+    assert again.waiting == frozenset(range(6)) - state.asked
 
 
 def test_the_sums_of_proxies_are_the_mean_of_their_clients() -> None:
@@ -198,21 +235,79 @@ def test_a_range_without_room_for_weights_is_refused() -> None:
         ProxyFormat(1e-6, 10, 4).write(draw_messages(1)[0])
 
 
-def test_a_sum_is_confirmed_once_in_its_step_whatever_gets_lost() -> None:
-    """The proxy vanishes after it has sent its sum, comes back and sends it again, or too late."""
+def test_a_sum_is_confirmed_whatever_gets_lost_and_counted_once() -> None:
+    """The proxy vanishes after it has sent its sum, comes back and sends it again, in its step or in a later one."""
     part, other = (sum_openly(draw_messages(3, seed)) for seed in (1, 2))
     assert part is not None and other is not None
-    group, is_confirmed = add_sum(ask_sums(GroupState(5)), 8, part, model=5)
-    assert is_confirmed and group.sums == {8: part}
-    again, is_confirmed = add_sum(group, 8, part, model=5)
-    assert is_confirmed and again == group  # counted once
-    assert add_sum(group, 8, other, model=5) == (group, False)  # another sum of the same step: its clients wait
-    late = ask_sums(GroupState(6))
-    assert add_sum(late, 8, part, model=5) == (late, False)  # after its step
-    alone = sum_openly(draw_messages(1))
-    assert alone is not None
-    with pytest.raises(ValueError, match="a sum of 1 client came"):
-        add_sum(group, 9, alone, model=5)
+    group, verdict = add_sum(due_group(5, p8=3), 8, part, model=5)
+    assert verdict is SumVerdict.counted and group.sums == {8: part}
+    assert add_sum(group, 8, part, model=5) == (group, SumVerdict.counted)  # counted once
+    assert add_sum(group, 8, other, model=5) == (group, SumVerdict.another)  # another sum of the same model
+    again = begin_attempt(group, [8, 9], round=1, model=5)  # the model has not moved: the sum is still to move it
+    assert again.sums == group.sums and add_sum(again, 8, part, model=5) == (again, SumVerdict.counted)
+    late = begin_attempt(group, [9], round=1, model=6)
+    assert not late.sums and add_sum(late, 8, part, model=5) == (late, SumVerdict.counted)
+    assert add_sum(late, 8, other, model=5) == (late, SumVerdict.late)  # which was never counted
+    later = begin_attempt(late, [9], round=2, model=6)
+    assert add_sum(later, 8, part, model=5) == (later, SumVerdict.before)
+    with pytest.raises(ValueError, match="Neither goes back"):
+        begin_attempt(later, [9], round=2, model=5)
+
+
+def test_a_client_whose_confirmation_was_lost_is_not_asked_again_in_the_round() -> None:
+    """The group server counts the sum, the proxy does not hear of it, and the server moves the model."""
+    state = pick_clients(apply_clients(ProxyState(), range(4)), 2, 0, key=KEY)
+    kept, part = send_sum(None, sum_openly(draw_messages(2)), state.asked, model=5)
+    assert kept is not None and part is not None
+    group, _ = add_sum(due_group(5, p8=2), 8, part, model=5)
+    proxy = await_answer(state, kept.clients)  # and hears nothing
+    group = begin_attempt(group, [9], round=1, model=6)
+    group, verdict = add_sum(group, 8, kept.part, model=kept.model)
+    assert verdict is SumVerdict.counted and not group.sums
+    assert settle_step(proxy, kept.clients).waiting == frozenset(range(4)) - kept.clients
+
+
+@pytest.mark.parametrize(
+    ("part", "verdict"),
+    [
+        (PartialSum(np.full(N_PARAMS, np.nan), 3.0, 2), SumVerdict.no_number),
+        (PartialSum(np.full(N_PARAMS, np.inf), 3.0, 2), SumVerdict.no_number),
+        *((PartialSum(np.ones(N_PARAMS), weight, 2), SumVerdict.no_number) for weight in (np.nan, np.inf, 0.0, -3.0)),
+        (PartialSum(np.ones(N_PARAMS + 1), 3.0, 2), SumVerdict.length),
+        (PartialSum(np.ones(1), 3.0, 2), SumVerdict.length),
+        (PartialSum(np.ones(N_PARAMS), 3.0, 3), SumVerdict.uncounted),
+        (PartialSum(np.ones(N_PARAMS), 3.0, 1), SumVerdict.few),
+    ],
+)
+def test_a_sum_that_cannot_be_right_is_refused_and_the_step_goes_on(part: PartialSum, verdict: SumVerdict) -> None:
+    group = due_group(5, p8=2, p9=2)
+    assert add_sum(group, 8, part, model=5) == (group, verdict)
+    fine = sum_openly(draw_messages(2))
+    assert fine is not None and add_sum(group, 9, fine, model=5)[1] is SumVerdict.counted
+
+
+def test_only_proxies_that_were_asked_and_counted_somebody_are_heard() -> None:
+    fine = sum_openly(draw_messages(2))
+    assert fine is not None
+    group = due_group(5, p8=0, p7=2)  # 7 was not asked
+    assert group.counts == {8: 0}
+    for proxy in (7, 8, 9):
+        assert add_sum(group, proxy, fine, model=5) == (group, SumVerdict.uncounted)
+
+
+def test_updates_that_are_no_numbers_or_of_another_length_are_left_out_of_a_sum() -> None:
+    fine, ones = draw_messages(3), np.ones(N_PARAMS, np.float32)
+    bad = [Message(np.full(N_PARAMS, value), 2.0) for value in (np.nan, np.inf, 1e308)]
+    bad += [Message(ones, weight) for weight in (np.nan, np.inf, -1.0)]
+    bad += [Message(np.ones(1), 2.0), Message(np.ones(N_PARAMS + 1), 2.0)]
+    mixed, plain = (sum_openly(some, n_params=N_PARAMS) for some in ([*bad, *fine, *bad], fine))
+    assert mixed is not None and plain is not None and is_same(mixed, plain)
+    assert sum_openly(bad, n_params=N_PARAMS) is None
+    huge = sum_openly([Message(ones * np.float64(1e308), 1.0)] * 2)  # each is a number, and their sum is none
+    assert forward_sum(huge) is None
+    for weight in (np.nan, np.inf, -3.0):
+        with pytest.raises(ValueError, match="must be a number from 0 on"):
+            FORMAT.write(Message(ones * 0, weight))
 
 
 def test_no_two_sums_of_a_proxy_differ_by_one_client() -> None:
@@ -231,6 +326,8 @@ def test_no_two_sums_of_a_proxy_differ_by_one_client() -> None:
     moved, later = send_sum(kept, two, range(2), model=6)
     assert later is two and moved is not None and moved.clients == {0, 1}  # updates of another model
     assert send_sum(None, sum_openly(messages[:1]), [0], model=5) == (None, None)  # one alone: nothing has left
+    assert [count_sendable(kept, 2, model=model) for model in (4, 5, 6)] == [0, 3, 2]  # as many as it would send
+    assert [count_sendable(None, n, model=5) for n in (1, 2)] == [0, 2]
 
 
 def test_sums_are_taken_only_after_a_quorum_and_a_lost_step_loses_nobody() -> None:
@@ -238,14 +335,15 @@ def test_sums_are_taken_only_after_a_quorum_and_a_lost_step_loses_nobody() -> No
     state = pick_clients(apply_clients(ProxyState(), range(4)), 3, 0, key=KEY)
     part = sum_openly(draw_messages(2))
     assert part is not None
-    group = add_count(add_count(GroupState(5), 8, 2, model=5), 9, 0, model=5)
+    first = GroupState(1, 5, N_PARAMS, frozenset({8, 9}))
+    group = add_count(add_count(first, 8, 2, model=5), 9, 0, model=5)
     assert sum(group.counts.values()) == 2 and not has_quorum(2, 6) and has_quorum(3, 6) and not has_quorum(1, 2)
-    after, is_confirmed = add_sum(group, 8, part, model=5)  # it sends all the same
-    done = sorted(state.asked)[:2] if is_confirmed else []
-    assert not after.sums and settle_step(state, done).waiting == frozenset(range(4))
-    enough = ask_sums(add_count(GroupState(5), 8, 3, model=5))  # the next attempt
-    assert add_count(enough, 8, 2, model=5) == enough  # what the quorum was found with stands
-    assert add_count(enough, 9, 2, model=4) == enough and add_sum(enough, 8, part, model=5)[1]
+    after, verdict = add_sum(group, 8, part, model=5)  # it sends all the same
+    done = sorted(state.asked)[:2] if verdict is SumVerdict.counted else []
+    assert verdict is SumVerdict.early and not after.sums and settle_step(state, done).waiting == frozenset(range(4))
+    enough = ask_sums(add_count(begin_attempt(group, [8, 9], round=1, model=5), 8, 3, model=5))  # the next attempt
+    assert enough.counts == {8: 3} and add_count(enough, 8, 2, model=5) == enough  # what the quorum was found with
+    assert add_count(enough, 9, 2, model=4) == enough and add_sum(enough, 8, part, model=5)[1] is SumVerdict.counted
     with pytest.raises(ValueError, match="a count of 1 came"):
         add_count(group, 9, 1, model=5)
 

@@ -9,7 +9,7 @@ need who are expected to miss theirs. Who still waits after the last step takes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from hushrank.engine.personal_people import Span
 from hushrank.engine.personal_schedule import MOST_ATTEMPTS, Lateness, RoundSchedule, SearchStep, divide_round
+from hushrank.federation.group_server import GroupState, add_count, add_sum, ask_sums, has_quorum
 from hushrank.federation.hierarchy import (
     FEWEST,
     Hierarchy,
@@ -28,17 +29,7 @@ from hushrank.federation.hierarchy import (
     settle_step,
     share_step,
 )
-from hushrank.federation.proxy_sum import (
-    GroupState,
-    PartialSum,
-    ProxyFormat,
-    add_sum,
-    ask_sums,
-    choose_forwarded,
-    has_quorum,
-    join_sums,
-    sum_below_proxies,
-)
+from hushrank.federation.proxy_sum import PartialSum, ProxyFormat, choose_forwarded, join_sums, sum_below_proxies
 from hushrank.streams import Purpose, draw_uniform, fold_in, stream
 from hushrank.types import Array, Weighted
 
@@ -61,13 +52,24 @@ class ProxySetting:
         """The server's sum of a step's messages of ids [n], ascending, and how many proxies forwarded nothing."""
         proxies = self.hierarchy.proxies_of(ids).tolist()
         forwarded = sum_below_proxies(messages, proxies, is_offloaded.tolist(), self.format)
-        groups: dict[int, GroupState] = {}  # Why due: who is in ids was counted, and there was a quorum
+        below: dict[int, dict[int, PartialSum]] = {}
         for proxy, part in forwarded.items():
-            group = self.hierarchy.group_of(proxy)
             if part is not None:
-                groups[group], _ = add_sum(groups.get(group, ask_sums(GroupState(step))), proxy, part, model=step)
-        joined = join_sums(join_sums(state.sums.values()) for state in groups.values())
+                below.setdefault(self.hierarchy.group_of(proxy), {})[proxy] = part
+        joined = join_sums(join_sums(count_sums(parts, step=step).values()) for parts in below.values())
         return joined, sum(part is None for part in forwarded.values())
+
+
+def count_sums(parts: Mapping[int, PartialSum], *, step: int) -> Mapping[int, PartialSum]:
+    """{proxy: its sum} that a group server counts of all that come in a step with a quorum; no message gets lost."""
+    (n_params,) = {part.total.size for part in parts.values()}
+    state = GroupState(0, step, n_params, frozenset(parts))
+    for proxy, part in parts.items():
+        state = add_count(state, proxy, part.n_clients, model=step)
+    state = ask_sums(state)
+    for proxy, part in parts.items():
+        state, _ = add_sum(state, proxy, part, model=step)
+    return state.sums
 
 
 @dataclass(frozen=True)

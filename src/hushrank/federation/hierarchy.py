@@ -64,6 +64,8 @@ class ProxyState:
     fresh: frozenset[int] = frozenset()  # clients that applied and were not asked yet
     missed: frozenset[int] = frozenset()  # clients that were asked, and that no confirmed sum holds
     asked: frozenset[int] = frozenset()  # those of both whose answers the current step may hold
+    sent: frozenset[int] = frozenset()  # whose sum has left, until the proxy hears what has become of it
+    counted: frozenset[int] = frozenset()  # whose sum is counted in this round
 
     @property
     def waiting(self) -> frozenset[int]:
@@ -78,17 +80,25 @@ class Waiting(NamedTuple):
 
 
 def apply_clients(state: ProxyState, clients: Iterable[int]) -> ProxyState:
-    """Clients want to take part. Repeating an application is harmless."""
-    return replace(state, fresh=state.fresh | (frozenset(clients) - state.missed))
+    """Clients want to take part. Repeating an application is harmless, also after its client was counted."""
+    return replace(state, fresh=state.fresh | (frozenset(clients) - state.missed - state.counted))
 
 
 def count_waiting(state: ProxyState) -> Waiting:
-    """Why one alone is none: its update could not be forwarded."""
+    """Nobody while it is not known what has become of a sum: who is in it may be counted already.
+
+    Why one alone is none: its update could not be forwarded. Fresh and missed ones are drawn apart, fresh ones first,
+    so that two who wait are none, too, if only one of them was asked before.
+    """
+    if state.sent:
+        return Waiting(0, 0)
     return Waiting(*(len(some) if len(some) >= FEWEST else 0 for some in (state.fresh, state.missed)))
 
 
 def pick_clients(state: ProxyState, n_fresh: int, n_missed: int, *, key: Array) -> ProxyState:
     """The proxy picks so many of those who wait; key: of the step. A step that was not settled is given up."""
+    if state.sent:
+        raise ValueError("a sum of this proxy has left, and nothing was heard of it. Send it again first.")
     asked = frozenset[int]()
     for some, n in ((state.fresh, n_fresh), (state.missed, n_missed)):
         if n == 0:
@@ -105,11 +115,21 @@ def takes_answer(state: ProxyState, client: int) -> bool:
     return client in state.asked
 
 
+def await_answer(state: ProxyState, clients: Iterable[int]) -> ProxyState:
+    """The proxy before it sends a sum of these clients. Until its group server has answered, the proxy sends that sum
+    again, and asks nobody: otherwise a client whose sum is counted could be asked for another one."""
+    return replace(state, sent=frozenset(clients))
+
+
 def settle_step(state: ProxyState, counted: Iterable[int]) -> ProxyState:
-    """The group server has confirmed a sum of these clients, of this step or, sent again, of an earlier one. The others
-    that were asked still wait."""
+    """The group server has answered that a sum of these clients is counted in this round, or, with nobody, that the
+    sum is not. It is of this step or, sent again, of an earlier one. The others that were asked still wait."""
     done = frozenset(counted)
-    return ProxyState(state.fresh - state.asked - done, (state.missed | state.asked) - done)
+    return ProxyState(
+        fresh=state.fresh - state.asked - done,
+        missed=(state.missed | state.asked) - done,
+        counted=state.counted | done,
+    )
 
 
 # What those above do

@@ -10,8 +10,8 @@ number takes two words of 32 bits, and rounding comes after the weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -31,6 +31,11 @@ class PartialSum:
     total: Array  # [n_params] float64, sum of n_j delta_j
     weight: float  # sum of n_j
     n_clients: int  # whose updates count
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of it are numbers that can be added to others."""
+        return math.isfinite(self.weight) and bool(np.isfinite(self.total).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class ProxyFormat:
     def write(self, message: Weighted) -> Array:
         """[2 n_params + 2] uint32: the upper words of all numbers, then the lower ones. A weight beyond the most counts
         as the most."""
+        if not 0 <= message.weight < math.inf:
+            raise ValueError(f"a weight is {message.weight}, must be a number from 0 on: how many pairs a client has.")
         delta, weight = np.asarray(message.delta, np.float64), min(message.weight, self.most_weight)
         n_outside = delta.size - int(np.count_nonzero(np.abs(delta) <= self.largest))
         if n_outside:
@@ -101,13 +108,19 @@ class ProxyFormat:
         return PartialSum(values[:-1], float(values[-1] / self._unit), n_summed)
 
 
-def sum_openly(messages: Iterable[Weighted]) -> PartialSum | None:
-    """Of those that learnt something; None without any."""
+def sum_openly(messages: Iterable[Weighted], *, n_params: int | None = None) -> PartialSum | None:
+    """Of those that learnt something and can be added up; None without any.
+
+    n_params: of the model; messages of another length are left out. None: all have one length.
+    """
     total, weight, n = np.zeros(0), 0.0, 0
-    for message in messages:
-        if message.weight > 0:
+    with np.errstate(over="ignore", invalid="ignore"):  # Why: what overflows is left out, or held back as a sum
+        for message in messages:
+            if not 0 < message.weight < math.inf or n_params not in (None, np.size(message.delta)):
+                continue
             added = message.weight * np.asarray(message.delta, np.float64)
-            total, weight, n = (added if n == 0 else total + added), weight + message.weight, n + 1
+            if np.isfinite(added).all():
+                total, weight, n = (added if n == 0 else total + added), weight + message.weight, n + 1
     return PartialSum(total, weight, n) if n else None
 
 
@@ -134,8 +147,8 @@ def join_sums(parts: Iterable[PartialSum | None]) -> PartialSum | None:
 
 
 def forward_sum(part: PartialSum | None) -> PartialSum | None:
-    """What a proxy lets pass: a sum of fewer than two clients it keeps, and they wait."""
-    return part if part is not None and part.n_clients >= FEWEST else None
+    """What a proxy lets pass: a sum of fewer than two clients, or of no numbers, it keeps, and they wait."""
+    return part if part is not None and part.n_clients >= FEWEST and part.is_finite else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +157,7 @@ class SentSum:
 
     model: int  # number of the model that its clients trained; it grows whenever the model moves
     part: PartialSum
-    clients: frozenset[int]  # whose updates it holds, for `settle_step`; the proxy tells nobody
+    clients: frozenset[int]  # whose updates it holds, for `await_answer` and `settle_step`; the proxy tells nobody
 
 
 def send_sum(
@@ -162,56 +175,11 @@ def send_sum(
     return (kept, None) if passed is None else (SentSum(model, passed, frozenset(clients)), passed)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupState:
-    """What a group server keeps in one attempt of a step: first counts, then, if they are enough, sums."""
-
-    model: int  # number of the model that the step moves
-    counts: Mapping[int, int] = field(default_factory=dict)  # by proxy: clients whose updates it could forward
-    is_due: bool = False  # whether the server has found a quorum, so that proxies are asked for their sums
-    sums: Mapping[int, PartialSum] = field(default_factory=dict)  # by proxy
-
-
-def add_count(state: GroupState, proxy: int, n_clients: int, *, model: int) -> GroupState:
-    """The group server after a proxy has told how many are in the sum that it could send (`choose_forwarded`)."""
-    if n_clients < 0 or 0 < n_clients < FEWEST:
-        raise ValueError(f"a count of {n_clients} came, must be 0 or {FEWEST} and more: one client alone waits.")
-    if model != state.model or state.is_due:
-        return state
-    return replace(state, counts={**state.counts, proxy: n_clients})
-
-
-def has_quorum(n_counted: int, n_asked: int) -> bool:
-    """Whether half of those asked can be counted; by the server, from the counts of all group servers."""
-    return n_counted >= max(FEWEST, -(-n_asked // 2))
-
-
-def ask_sums(state: GroupState) -> GroupState:
-    """The group server after the server has found a quorum. From then on the step is not repeated."""
-    return replace(state, is_due=True)
-
-
-def add_sum(state: GroupState, proxy: int, part: PartialSum, *, model: int) -> tuple[GroupState, bool]:
-    """The group server after a proxy's sum, and whether it confirms it. A proxy settles its step (`settle_step`) only
-    then: whatever gets lost in between, it sends the same sum again (`send_sum`).
-
-    A sum that is there already is confirmed and counted once. One that comes before the quorum is known, or that is of
-    another model, is neither kept nor confirmed: its clients wait. Nor is another one of the same proxy and model.
-    """
-    if part.n_clients < FEWEST:
-        raise ValueError(
-            f"a sum of {part.n_clients} client came, must be of {FEWEST} or more: it would show its update."
-        )
-    if model != state.model or not state.is_due:
-        return state, False
-    if proxy in state.sums:
-        return state, is_same(state.sums[proxy], part)
-    return replace(state, sums={**state.sums, proxy: part}), True
-
-
-def is_same(one: PartialSum, other: PartialSum) -> bool:
-    counts = (one.weight, one.n_clients) == (other.weight, other.n_clients)
-    return counts and np.array_equal(one.total, other.total)
+def count_sendable(kept: SentSum | None, n_clients: int, *, model: int) -> int:
+    """How many are in the sum of a model that a proxy could send, of whose clients n_clients can be added up now."""
+    if kept is not None and model <= kept.model:
+        return kept.part.n_clients if model == kept.model else 0
+    return n_clients if n_clients >= FEWEST else 0
 
 
 def sum_below_proxies(
