@@ -131,3 +131,11 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, qid: str)
     letor.write_text(f"1 qid:{qid} 1:2\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"has a qid that .* has not"):
         list(stream_user_queries(letor, metadata, n_features=1))
+
+
+def test_files_that_are_not_there_are_refused_in_words(tmp_path: Path) -> None:
+    metadata, titles = write(tmp_path, ROWS)
+    with pytest.raises(FileNotFoundError, match=r"gone\.csv does not exist\. Name AOL4FOLTR's metadata\.csv"):
+        import_aol4foltr(tmp_path / "gone.csv", titles, tmp_path / "population")
+    with pytest.raises(FileNotFoundError, match=r"gone\.tsv does not exist\. Name the file of titles"):
+        import_aol4foltr(metadata, tmp_path / "gone.tsv", tmp_path / "population")

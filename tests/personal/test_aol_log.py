@@ -201,3 +201,40 @@ def test_the_test_period_is_the_last(tmp_path: Path) -> None:
     log = population.log_of(0)
     is_test = population.periods.of(log.times) == TEST
     assert np.diff(log.starts)[is_test].tolist() == [4] and np.diff(log.starts)[~is_test].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("log", "titles", "message"),
+    [
+        ("gone.txt", "titles.tsv", r"gone\.txt does not exist\. Name the files of the log"),
+        ("empty.txt", "gone.tsv", r"gone\.tsv does not exist\. Name the file of titles"),
+        (".", "titles.tsv", r"is no file\. Name the files of the log"),
+        ("empty.txt", "titles.tsv", r"empty\.txt: no line of a log\. Each must hold AnonID, Query"),
+        ("header.txt", "titles.tsv", r"header\.txt: no line of a log\."),
+        ("bad.txt", "titles.tsv", r"no line of the log can be read\. Malformed lines: 1; the first: .*line 1"),
+    ],
+)
+def test_files_that_hold_no_log_are_refused_in_words(log: str, titles: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "titles.tsv").write_text("\n".join(TITLES), encoding="utf-8")
+    for name, text in {"empty.txt": "", "header.txt": f"{HEADER}\n", "bad.txt": "secret"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as error:
+        import_aol([tmp_path / log], tmp_path / titles, tmp_path / "population", settings=FEW)
+    assert "secret" not in str(error.value) and "Lower these" not in str(error.value)
+    with pytest.raises(ValueError, match="no files came"):
+        import_aol([], tmp_path / "titles.tsv", tmp_path / "population")
+
+
+def test_searches_whose_query_has_no_word_are_left_out_and_counted(tmp_path: Path) -> None:
+    wordless = [f"7\t{query}\t2006-03-06 1{i}:00:00\t1\thttp://site3.test" for i, query in enumerate(["-", "", "?!"])]
+    population, counts = read(tmp_path, [user_lines(7)[0], *wordless, *user_lines(7)[1:]])
+    assert population.log_of(0).n_searches == counts.n_searches == 4
+    assert counts.n_searches_without_words == counts.as_json()["n_searches_without_words"] == 3
+
+
+def test_who_waits_hears_how_many_lines_were_read(tmp_path: Path) -> None:
+    titles, heard = tmp_path / "titles.tsv", list[int]()
+    titles.write_text("\n".join(TITLES), encoding="utf-8")
+    log = write_log(tmp_path, [*user_lines(7), *user_lines(8)])
+    import_aol(log, titles, tmp_path / "population", settings=FEW, hear=heard.append)
+    assert heard == [5, 8]  # a user ends where the next one begins

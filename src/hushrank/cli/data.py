@@ -1,4 +1,4 @@
-"""`hushrank data`: list, info, check, convert, make, log, cache."""
+"""`hushrank data`: list, info, check, convert, make, log, import-aol, import-aol4foltr, cache."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from hushrank.files import JsonObject
 
 app = typer.Typer(
     help="Data sets and click logs: list, look at, check, convert, generate.",
@@ -58,7 +61,7 @@ def list_sets(as_json: AsJson = False) -> None:
 def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, seed: Seed = 0) -> None:
     """Show queries, documents, list lengths and grades of each split; licence and origin of a public set.
 
-    Of a generated population: searches, lists and clicks of each period, measured on its first users.
+    Of a generated population or a log of users: searches, lists and clicks of each period, measured on its first users.
     """
     import dataclasses
 
@@ -66,9 +69,13 @@ def info(source: Source, as_json: AsJson = False, normalise: Normalise = None, s
     from hushrank.data.load import load_dataset
     from hushrank.data.summary import summarise_dataset
     from hushrank.personal.population import is_population
+    from hushrank.personal.spool import is_spooled
 
     if is_population(source):
         _show_population(source, seed=seed, as_json=as_json)
+        return
+    if is_spooled(Path(source)):
+        _show_log(Path(source), as_json=as_json)
         return
     dataset = load_dataset(source, normalise=normalise, seed=seed, progress=_tell)
     splits = summarise_dataset(dataset)
@@ -96,9 +103,16 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read every file: the first problem of each, counts that are not as published, features that need care."""
-    from hushrank.data.check import check_files
+    """Read every file: the first problem of each, counts that are not as published, features that need care.
 
+    Of a log of users: whether it is as it was read, and how many users, searches and documents it has.
+    """
+    from hushrank.data.check import check_files
+    from hushrank.personal.spool import is_spooled
+
+    if is_spooled(Path(source)):
+        _check_log(source, known_as, as_json=as_json)
+        return
     found = check_files(source, known_as=known_as)
     if as_json:
         lists = {
@@ -193,6 +207,43 @@ def log(
         print(f"{out}:", *(f"{about[key]:,} {noun}" for key, noun in counts))
 
 
+Out = Annotated[Path, typer.Option(help="A new directory, which only its owner can read.")]
+
+
+@app.command("import-aol")
+def import_aol_log(
+    files: Annotated[list[Path], typer.Argument(help="user-collection-01.txt, ..., plain, gzip or xz.")],
+    titles: Annotated[Path, typer.Option(help="Titles of the documents: URL, tab, title.")],
+    out: Out,
+    least_background: Annotated[int, typer.Option(help="Searches before 3 April that a user needs.")] = 5,
+    least_train: Annotated[int, typer.Option(help="Searches before 16 May that a user needs.")] = 5,
+    most_searches: Annotated[int, typer.Option(help="Users with more are dropped.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Read the AOL log of 2006 for personalised search. These are real people's queries: publish nothing of it."""
+    from hushrank.personal.aol import AolSettings, import_aol
+
+    settings = AolSettings(least_background, least_train, most_searches)
+    with _counting("reading", None, "lines") as hear:
+        _, counts = import_aol(files, titles, out, settings=settings, hear=hear)
+    _show_import(out, counts.as_json(), as_json=as_json)
+
+
+@app.command("import-aol4foltr")
+def import_aol4foltr_log(
+    metadata: Annotated[Path, typer.Argument(help="metadata.csv, plain, gzip or xz.")],
+    titles: Annotated[Path, typer.Option(help="Titles of the documents: AOL-IA document id, tab, title.")],
+    out: Out,
+    as_json: AsJson = False,
+) -> None:
+    """Read AOL4FOLTR for personalised search. These are real people's queries: publish nothing of it."""
+    from hushrank.personal.aol4foltr import import_aol4foltr
+
+    with _counting("reading", None, "rows") as hear:
+        _, counts = import_aol4foltr(metadata, titles, out, hear=hear)
+    _show_import(out, counts.as_json(), as_json=as_json)
+
+
 @app.command()
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False, as_json: AsJson = False
@@ -231,19 +282,71 @@ def _show_population(name: str, *, seed: int, as_json: bool) -> None:
     _print_table(f"{population.name}: {population.description}", periods, tuple(periods[0]))
 
 
+def _show_log(directory: Path, *, as_json: bool) -> None:
+    from hushrank.personal.spool import SpooledPopulation
+    from hushrank.personal.summary import describe_log, summarise_population
+
+    population = SpooledPopulation(directory)
+    about, periods = describe_log(population), summarise_population(population)
+    if as_json:
+        print(json.dumps({**about, "periods": periods}))
+        return
+    _print_table(f"{directory}: {_say_log(about)}", periods, tuple(periods[0]))
+
+
+def _check_log(source: str, known_as: str | None, *, as_json: bool) -> None:
+    from hushrank.personal.spool import SpooledPopulation
+    from hushrank.personal.summary import describe_log
+
+    if known_as is not None:
+        raise ValueError(f"{source} is a log of users, and --as names a set with lists and grades: leave it out.")
+    population = SpooledPopulation(Path(source))
+    problems = population.find_problems()
+    about = {} if problems else describe_log(population)
+    if as_json:
+        print(
+            json.dumps({"source": source, "as": None, "problems": problems, "notes": [], "warnings": [], "log": about})
+        )
+    else:
+        print("\n".join(problems or [f"{source}: no problems; {_say_log(about)}."]))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _say_log(about: JsonObject) -> str:
+    counts = f"{about['n_searches']:,} searches with a click, {about['n_documents']:,} documents"
+    return f"{about['description']}, {counts}, {about['first_search']} to {about['last_search']}"
+
+
+def _show_import(out: Path, counts: JsonObject, *, as_json: bool) -> None:
+    """Where the log is, and what became of its lines."""
+    if as_json:
+        print(json.dumps({"out": str(out), **counts}))
+        return
+    print(f"{out}: {counts['n_users']:,} users, {counts['n_searches']:,} searches")
+    left = {key.removeprefix("n_").replace("_", " "): n for key, n in counts.items() if isinstance(n, int) and n}
+    print("; ".join(f"{words} {n:,}" for words, n in left.items() if words not in ("users", "searches")))
+    if counts["first_bad_line"]:
+        _tell(f"The first malformed line: {counts['first_bad_line']}")
+    _tell(f"To train on it: hushrank run fedps --data {out}")
+
+
 def _tell(message: str) -> None:
     print(message, file=sys.stderr)
 
 
 @contextmanager
-def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Hears how many are done: a bar on a terminal, a line every ten seconds in a pipe."""
+def _counting(title: str, total: int | None, noun: str = "") -> Iterator[Callable[[int], None]]:
+    """Hears how many are done: a bar on a terminal, a line every ten seconds in a pipe. total: None is not known."""
     from hushrank.cli.progress import LINE_SECONDS, make_bar
+
+    def count(done: int) -> str:
+        return f"{done:,} {noun}" if total is None else f"{done:,} of {total:,}"
 
     if sys.stderr.isatty():
         with make_bar() as bar:
             task = bar.add_task(title, total=total, detail="")
-            yield lambda done: bar.update(task, completed=done, detail=f"{done:,} of {total:,}")
+            yield lambda done: bar.update(task, completed=done, detail=count(done))
         return
     last = time.monotonic()
 
@@ -251,7 +354,7 @@ def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
         nonlocal last
         if time.monotonic() - last > LINE_SECONDS:
             last = time.monotonic()
-            _tell(f"{title}: {done:,} of {total:,}")
+            _tell(f"{title}: {count(done)}")
 
     yield tell_now_and_then
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -87,7 +88,8 @@ class ProgressDisplay:
         searches = sum(n.searches - self._first[n.batch][0] for n in self._news.values())
         gained = share - sum(first for _, first in self._first.values()) / n_batches
         known = list(self._news.values())
-        quality = f"{known[0].measure} {sum(n.test for n in known) / len(known):.3f}"
+        mean = sum(n.test for n in known) / len(known)
+        quality = f"{known[0].measure} {'nothing to measure' if math.isnan(mean) else f'{mean:.3f}'}"
         if self._base is None:
             self._base = (time.monotonic(), searches, gained) if gained > 0 else None
             return quality if gained > 0 else "compiling"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
@@ -37,7 +37,7 @@ from hushrank.personal.log import (
 )
 from hushrank.personal.sessions import LEAST_SIMILARITY, divide_sessions
 from hushrank.personal.spool import PopulationWriter, SpooledPopulation
-from hushrank.personal.titles import BadLines, TitledDocuments, read_text_lines, read_titles
+from hushrank.personal.titles import BadLines, TitledDocuments, check_files, read_text_lines, read_titles
 from hushrank.types import Array
 
 _HEADER = "AnonID"
@@ -86,6 +86,7 @@ class AolCounts:
     n_users_sorted: int = 0  # whose lines were out of the order of time
     n_searches: int = 0  # of the users that were kept, with a click on a titled document
     n_clicks_without_title: int = 0
+    n_searches_without_words: int = 0  # with a click on a titled document, and a query of no letters or digits
 
     def as_json(self) -> dict[str, object]:
         counts = {key: value for key, value in dataclasses.asdict(self).items() if key != "bad_lines"}
@@ -99,14 +100,19 @@ def import_aol(
     *,
     settings: AolSettings = AolSettings(),
     vectors: Array | None = None,
+    hear: Callable[[int], None] = lambda _: None,
 ) -> tuple[SpooledPopulation, AolCounts]:
     """Read user-collection-01.txt, ... with `titles` (URL, tab, title) into a new directory.
 
     Without word vectors [n_words, d] the similarity of queries, at which sessions are divided, is that of their words.
+    hear: hears after each user how many lines were read.
     """
+    check_files(files, "the files of the log, such as user-collection-01.txt")
+    check_files([titles], "the file of titles, one URL, tab and title in a line")
     documents, counts = read_titles(titles), AolCounts()
     with PopulationWriter(directory) as writer:
         for lines in read_users(files, counts):
+            hear(counts.n_lines)
             log = make_user(lines, documents, settings, counts, vectors=vectors)
             if _has_enough(log, settings):
                 writer.add(log)
@@ -115,7 +121,7 @@ def import_aol(
             else:
                 counts.n_users_dropped += 1
         if not counts.n_users:
-            raise ValueError(f"no user is left of {counts.n_users_dropped}: {_explain(settings, counts)}")
+            raise ValueError(_explain(files, settings, counts))
         sizes = ListSizes(settings.n_test_candidates, settings.n_other_candidates)
         about = {"name": "aol", "description": f"{counts.n_users:,} users of the AOL log", "counts": counts.as_json()}
         writer.finish(documents.collection, PERIODS, sizes, about)
@@ -159,6 +165,7 @@ def make_user(
     times = np.array([search.time for search in searches], dtype=np.int64)
     sessions = divide_sessions(queries, times, least_similarity=settings.least_similarity, vectors=vectors)
     kept = [i for i, search in enumerate(searches) if search.documents and search.query]
+    counts.n_searches_without_words += sum(bool(search.documents) and not search.query for search in searches)
     return make_log([searches[i] for i in kept], np.unique(sessions[kept], return_inverse=True)[1])
 
 
@@ -213,9 +220,15 @@ def parse_time(text: str) -> int | None:
         return None
 
 
-def _explain(settings: AolSettings, counts: AolCounts) -> str:
+def _explain(files: Sequence[Path], settings: AolSettings, counts: AolCounts) -> str:
+    """Why no user is left."""
+    if not counts.n_lines:
+        return f"{', '.join(map(str, files))}: no line of a log. Each must hold {_EXPECTED}."
     bad = f" Malformed lines: {counts.bad_lines.n}; the first: {counts.bad_lines.first}" if counts.bad_lines.n else ""
+    if counts.bad_lines.n == counts.n_lines:
+        return f"no line of the log can be read.{bad}"
     return (
-        f"at least {settings.least_background} background and {settings.least_train} training searches with a click on "
-        f"a titled document are needed. Lower these, or check that the titles are those of the log.{bad}"
+        f"no user is left of {counts.n_users_dropped}: at least {settings.least_background} background and "
+        f"{settings.least_train} training searches with a click on a titled document are needed. Lower these, or check "
+        f"that the titles are those of the log.{bad}"
     )

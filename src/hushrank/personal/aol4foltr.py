@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 import csv
+import dataclasses
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from hushrank.personal.aol import PERIODS, is_number, parse_time
 from hushrank.personal.log import N_QUERY_WORDS, ListSizes, Search, make_log, pad_words
 from hushrank.personal.sessions import LEAST_SIMILARITY, divide_sessions
 from hushrank.personal.spool import PopulationWriter, SpooledPopulation
-from hushrank.personal.titles import BadLines, TitledDocuments, read_text_lines, read_titles
+from hushrank.personal.titles import BadLines, TitledDocuments, check_files, read_text_lines, read_titles
 from hushrank.types import Array, QuerySet
 
 N_LETOR_FEATURES = 103
@@ -58,6 +59,10 @@ class Aol4FoltrCounts:
     n_searches: int = 0
     n_without_title: int = 0  # searches whose target has no title
 
+    def as_json(self) -> dict[str, object]:
+        counts = {key: value for key, value in dataclasses.asdict(self).items() if key != "bad_lines"}
+        return {**counts, "n_bad_lines": self.bad_lines.n, "first_bad_line": self.bad_lines.first}
+
 
 class UserQueries(NamedTuple):
     """Some queries of letor.txt with who searched, and when."""
@@ -67,16 +72,21 @@ class UserQueries(NamedTuple):
     queries: QuerySet
 
 
-def import_aol4foltr(metadata: Path, titles: Path, directory: Path) -> tuple[SpooledPopulation, Aol4FoltrCounts]:
+def import_aol4foltr(
+    metadata: Path, titles: Path, directory: Path, *, hear: Callable[[int], None] = lambda _: None
+) -> tuple[SpooledPopulation, Aol4FoltrCounts]:
     """Read metadata.csv, with `titles` (AOL-IA document id, tab, title), into a new directory.
 
     Users come in the order of their numbers. Rows are spooled to disk, because a user's rows do not stand together.
+    hear: hears after each row how many were read.
     """
+    check_files([metadata], "AOL4FOLTR's metadata.csv")
+    check_files([titles], "the file of titles, one AOL-IA document id, tab and title in a line")
     documents, counts = read_titles(titles), Aol4FoltrCounts()
     with PopulationWriter(directory) as writer:
         scratch = directory / "scratch.bin"
         try:
-            users = _spool_rows(metadata, documents, counts, scratch)
+            users = _spool_rows(metadata, documents, counts, scratch, hear)
             rows = np.memmap(scratch, dtype=_SCRATCH, mode="r") if len(users) else np.zeros(0, dtype=_SCRATCH)
             order = np.argsort(users, kind="stable")
             edges = np.flatnonzero(np.diff(users[order])) + 1
@@ -88,7 +98,11 @@ def import_aol4foltr(metadata: Path, titles: Path, directory: Path) -> tuple[Spo
         counts.n_users, counts.n_searches = writer.n_users, len(users)
         if not writer.n_users:
             raise ValueError(f"{metadata}: no search has a titled target. {_explain(counts)}")
-        about = {"name": "aol4foltr", "description": f"{counts.n_users:,} users of AOL4FOLTR"}
+        about = {
+            "name": "aol4foltr",
+            "description": f"{counts.n_users:,} users of AOL4FOLTR",
+            "counts": counts.as_json(),
+        }
         writer.finish(documents.collection, PERIODS, ListSizes(test=0, other=0), about)
     return SpooledPopulation(directory), counts
 
@@ -168,11 +182,14 @@ _SCRATCH = np.dtype(
 )
 
 
-def _spool_rows(metadata: Path, documents: TitledDocuments, counts: Aol4FoltrCounts, scratch: Path) -> Array:
+def _spool_rows(
+    metadata: Path, documents: TitledDocuments, counts: Aol4FoltrCounts, scratch: Path, hear: Callable[[int], None]
+) -> Array:
     """[n] the user of each search that is written to the scratch file."""
     users = array("q")
     with scratch.open("wb") as file:
         for row in read_metadata(metadata, counts):
+            hear(counts.n_rows)
             target = documents.rows.get(row.target)
             if target is None:
                 counts.n_without_title += 1

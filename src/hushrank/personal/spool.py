@@ -134,6 +134,31 @@ class SpooledPopulation:
     def n_users(self) -> int:
         return int(self._about["n_users"])
 
+    @property
+    def n_searches(self) -> int:
+        return len(self._column("times"))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Seconds of the first search and of the last."""
+        times = self._column("times")
+        return int(times.min()), int(times.max())
+
+    @property
+    def counts(self) -> JsonObject:
+        """What became of the lines when the log was read, where that was kept."""
+        return dict(self._about.get("counts", {}))
+
+    def find_problems(self) -> list[str]:
+        """What is not as it was written; every file is read."""
+        names = (*(f"{column}.bin" for column in _COLUMNS), _TITLES, _WORDS)
+        missing = [f"{self.directory / name} is missing." for name in names if not (self.directory / name).is_file()]
+        if missing or "digest" not in self._about:
+            return missing
+        if digest_files(self.directory) != self._about["digest"]:
+            return [f"{self.directory}: a file has changed since the log was read. Read the log again."]
+        return []
+
     @cached_property
     def collection(self) -> Collection:
         words = (self.directory / _WORDS).read_text(encoding="utf-8")

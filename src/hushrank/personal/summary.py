@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import numpy as np
 
+from hushrank.files import Json
 from hushrank.personal.log import PERIODS, SearchLog, SearchPopulation
+from hushrank.personal.spool import SpooledPopulation
 from hushrank.types import Array
 
 N_SAMPLED = 200  # users that are looked at
+
+
+def describe_log(population: SpooledPopulation) -> Json:
+    """Of a log that was read into a directory: how many users, searches and documents, and when."""
+    first, last = (datetime.fromtimestamp(time, UTC).isoformat(" ", "seconds") for time in population.span)
+    return {
+        "name": population.name,
+        "description": population.description,
+        "n_users": population.n_users,
+        "n_searches": population.n_searches,
+        "n_documents": population.collection.n_documents,
+        "first_search": first.removesuffix("+00:00"),
+        "last_search": last.removesuffix("+00:00"),
+        "counts": population.counts,
+    }
 
 
 def summarise_population(population: SearchPopulation, *, n_sampled: int = N_SAMPLED) -> list[dict[str, object]]:

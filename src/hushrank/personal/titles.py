@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,15 @@ def read_titles(path: Path, *, least_frequency: int = 1) -> TitledDocuments:
         words = [numbers.get(word, UNKNOWN) for word in split_words(title)[:N_TITLE_WORDS]]
         row[: len(words)] = words
     return TitledDocuments(make_collection(titles, ("", "?", *known)), rows, numbers, bad_lines)
+
+
+def check_files(paths: Sequence[Path], what: str) -> None:
+    """Refuse files that are not there before anything is written."""
+    if not paths:
+        raise ValueError(f"no files came. Name {what}.")
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} {'is no file' if path.exists() else 'does not exist'}. Name {what}.")
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:

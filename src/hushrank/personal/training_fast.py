@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from hushrank.personal.inputs import PersonalInputs, take_queries
+from hushrank.personal.inputs import HistoryTable, PersonalInputs, take_queries
 from hushrank.personal.loss_fast import find_pairs, pair_loss
 from hushrank.personal.models.history_fast import compact_history
 from hushrank.personal.models.layers_fast import Parts
-from hushrank.personal.models.named_fast import score_searches
+from hushrank.personal.models.named_fast import read_history, score_searches
 from hushrank.personal.models.parameters import WORDS, PersonalModel, WordSharing
 from hushrank.personal.training import FIRST_FADE, SECOND_FADE, TINY_STEP, LocalTraining
 from hushrank.streams import Purpose
@@ -27,6 +27,8 @@ from hushrank.streams_fast import draw_uniform, fold_in
 # Why: a GPU would add up in any order, and choose by the clock how to multiply
 REPEATABLE = {"xla_gpu_deterministic_ops": True}
 Tree: TypeAlias = dict[str, Parts]  # {"sent": ..., "personal": ...}: what is trained
+Gradients: TypeAlias = tuple[Tree, jax.Array | None]  # of what is trained, and of what was read of the history
+_ROWS = (64, 128, 256)  # of a history, of which the smallest that has room is read, or all of it
 
 
 class FastAdam(NamedTuple):
@@ -69,7 +71,7 @@ def train_clients(
     """One visit to each client: personal parameters and inputs are [K, ...], keys [K, 2] of client and round."""
 
     def visit(client: tuple[Parts, PersonalInputs, jax.Array]) -> TrainedClients:
-        return train_client(model, sent, kept, *client, training=training, sharing=sharing)
+        return train_client(model, sent, kept, *client, training=training, sharing=sharing, is_alone=at_once == 1)
 
     size = None if at_once == 1 else at_once
     return jax.lax.map(visit, (personal, inputs, keys), batch_size=size)
@@ -85,8 +87,12 @@ def train_client(
     *,
     training: LocalTraining,
     sharing: WordSharing,
+    is_alone: bool = True,
 ) -> TrainedClients:
-    """One client; twin of `training.train_peps`. No step is taken for searches that are padding."""
+    """One client; twin of `training.train_peps`. No step is taken for searches that are padding.
+
+    is_alone: whether no other client is trained side by side with it.
+    """
     pairs = jnp.sum(find_pairs(inputs.is_clicked, inputs.is_document), axis=(-2, -1)) * inputs.is_query
     epochs = jnp.arange(training.epochs)
     length = -(-pairs.shape[0] // training.batch) * training.batch
@@ -102,7 +108,9 @@ def train_client(
         n_pairs = jnp.sum(jnp.where(places >= 0, pairs[places], 0))
         drop = fold_in(drops[epoch], place)
         n_chunks = _count_parts(places, training.chunk)
-        gradients = _add_chunks(model, state[0], kept, batch, drop, n_chunks, training=training, sharing=sharing)
+        gradients = _add_chunks(
+            model, state[0], kept, batch, drop, n_chunks, training=training, sharing=sharing, is_alone=is_alone
+        )
         return _follow(state, gradients, n_pairs, training)
 
     n_taken = jnp.where(jnp.any(pairs > 0), training.epochs * n_steps, 0)
@@ -190,23 +198,60 @@ def _add_chunks(
     *,
     training: LocalTraining,
     sharing: WordSharing,
+    is_alone: bool,
 ) -> Tree:
-    """The gradients of the summed loss, a chunk of searches at a time; n_chunks: those that are not all padding."""
+    """The gradients of the summed loss, a chunk of searches at a time; n_chunks: those that are not all padding.
 
-    def lose(tree: Tree, some: PersonalInputs, drops: jax.Array) -> jax.Array:
+    The history, which all chunks share, is read once, and followed back once.
+    """
+
+    def read(sent: Parts) -> jax.Array | None:
+        shared, past_key = join_shared(sent, kept, sharing), fold_in(key, training.batch)  # the number of no chunk
+        return read_rows(model, shared, batch.history, past_key, jnp.max(batch.n_before), is_alone=is_alone)
+
+    def lose(tree: Tree, items: jax.Array | None, some: PersonalInputs, drops: jax.Array) -> jax.Array:
         shared = join_shared(tree["sent"], kept, sharing)
-        scores = score_searches(model, shared, tree["personal"], some, drops)
+        scores = score_searches(model, shared, tree["personal"], some, drops, items=items)
         return pair_loss(scores, some.is_clicked, some.is_document)
 
-    if training.chunk == training.batch:
-        return jax.grad(lose)(tree, batch, fold_in(key, 0))
+    follow, whole = jax.grad(lose, argnums=(0, 1)), training.chunk == training.batch
+    items, follow_back = jax.vjp(read, tree["sent"])
 
-    def add(now: jax.Array, total: Tree) -> Tree:
+    def add(now: jax.Array, total: Gradients) -> Gradients:
         places = now * training.chunk + jnp.arange(training.chunk)
-        found = jax.grad(lose)(tree, take_queries(batch, places), fold_in(key, now))
+        found = follow(tree, items, take_queries(batch, places), fold_in(key, now))
         return jax.tree.map(jnp.add, total, found)
 
-    return jax.lax.fori_loop(0, n_chunks, add, jax.tree.map(jnp.zeros_like, tree))
+    zeros = jax.tree.map(jnp.zeros_like, (tree, items))
+    direct, of_items = (
+        follow(tree, items, batch, fold_in(key, 0)) if whole else jax.lax.fori_loop(0, n_chunks, add, zeros)
+    )
+    if items is None:
+        return direct
+    (through_items,) = follow_back(of_items)
+    return {**direct, "sent": jax.tree.map(jnp.add, direct["sent"], through_items)}
+
+
+def read_rows(
+    model: PersonalModel, shared: Parts, history: HistoryTable, key: jax.Array, n_used: jax.Array, *, is_alone: bool
+) -> jax.Array | None:
+    """[H, ...] of `read_history`, for the first `n_used` rows at least; zeros for the rest, which nothing may read.
+
+    Why: most histories are much shorter than the table, which has room for the longest. Rows are read in one of a few
+    fixed numbers, by the client's own alone, so that its bits do not depend on anybody else. Clients that are computed
+    side by side would compute every number: they read all rows.
+    """
+    n_rows = len(history.sessions)
+    sizes = [*(size for size in _ROWS if size < n_rows), n_rows] if is_alone else [n_rows]
+
+    def read(size: int, shared: Parts) -> jax.Array | None:
+        some = HistoryTable(*(array[:size] for array in history))
+        items = read_history(model, shared, some, key)
+        return None if items is None else jnp.pad(items, ((0, n_rows - size), *[(0, 0)] * (items.ndim - 1)))
+
+    # Why checkpoint: following back would otherwise fill memory for every number of rows, not for the one that is read
+    branches = [jax.checkpoint(partial(read, size)) for size in sizes]
+    return jax.lax.switch(jnp.sum(n_used > jnp.asarray(sizes[:-1])), branches, shared)
 
 
 def _add_users(

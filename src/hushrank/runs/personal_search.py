@@ -14,7 +14,7 @@ from hushrank.clicks.keys import LOGGED
 from hushrank.engine.checkpoint import LOOK, Progress
 from hushrank.engine.device import choose_platform, describe_platform, import_jax
 from hushrank.engine.personal_combine import ALONE, HELD_BACK
-from hushrank.engine.personal_examine import ORIGINAL
+from hushrank.engine.personal_examine import MAP, ORIGINAL
 from hushrank.engine.personal_people import MOST_SCANNED, MOST_SEARCHES
 from hushrank.engine.personal_schedule import count_asked, measured_spans, train_span
 from hushrank.engine.personal_setting import FOLD, PARAMS, STEPS, PersonalSetting
@@ -27,6 +27,7 @@ from hushrank.privacy.disclosure import Disclosure
 from hushrank.recipes.personal_setting import count_answers, exposure_of_clients, resolve_personal
 from hushrank.recipes.recipe import Recipe
 from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.liars import foresee_liars
 from hushrank.runs.notices import notice_rule
 from hushrank.runs.proxy_disclosure import (
     describe_hierarchy,
@@ -87,7 +88,8 @@ class PersonalExperiment:
     def foresee(self) -> list[Notice]:
         rule = self.setting.rule
         of_rule = [] if rule is None else notice_rule(rule, n_asked=self.setting.cohort)
-        return [*foresee_gaps(self.setting), *foresee_words(self.setting), *of_rule]
+        of_liars = foresee_liars(self.recipe, n_asked=self.setting.cohort)
+        return [*foresee_gaps(self.setting), *foresee_words(self.setting), *of_rule, *of_liars]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         n_lost = sum(int(np.sum(result.shown.get(LOST, 0))) for result in results)
@@ -119,7 +121,7 @@ class PersonalExperiment:
         workers = options.workers or os.cpu_count() or 1
         # Why: personal vectors and the memory of their optimiser tell a user's words; a result does not need them
         options = replace(options, identity=identity, lasting=(PARAMS, STEPS))
-        done = drive_tasks(tasks, options, workers=workers)
+        done = drive_tasks(tasks, options, workers=workers, measure=MAP)
         each = zip(tasks, done, strict=True)
         results = [read_result(self.setting, task, progress, repeat) for repeat, (task, progress) in enumerate(each)]
         return results, describe_platform(placed.platform)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from hushrank.personal.inputs import PersonalInputs
+from hushrank.personal.inputs import HistoryTable, PersonalInputs
 from hushrank.personal.models.history_fast import HistoryWindow, find_windows
 from hushrank.personal.models.layers_fast import (
     Parts,
@@ -62,20 +62,27 @@ def score_hrnn(
     shared: Parts,
     personal: Parts,  # noqa: ARG001 - all models take the same arguments
     inputs: PersonalInputs,
+    items: jax.Array,
     key: jax.Array | None = None,  # noqa: ARG001
 ) -> jax.Array:
-    """[B, D]"""
+    """[B, D]; items: of `read_hrnn`."""
     long, short = find_windows(inputs)
-    history = inputs.history
-    items = jnp.concatenate(
-        [_average(shared, history.query_words), _average(shared, history.clicked_words)], axis=-1
-    )  # [H, 2 d]
     query = _average(shared, inputs.query_words)
     documents = _average(shared, inputs.document_words) @ shared["document/weights"]
     short_profile = run_gru(shared, "searches", items[short.rows], short.is_item)
     long_profile = _read_sessions(shared, query, *_run_sessions(shared, items[long.rows], long, model.hidden))
     cosines = [find_cosine(profile[:, None, :], documents) for profile in (short_profile, long_profile)]
     return combine_scores(shared, *cosines, score_features(shared, inputs.features))
+
+
+def read_hrnn(
+    model: Hrnn,  # noqa: ARG001
+    shared: Parts,
+    history: HistoryTable,
+    key: jax.Array | None = None,  # noqa: ARG001
+) -> jax.Array:
+    """[H, 2 d] each earlier search: its query, and its clicked documents."""
+    return jnp.concatenate([_average(shared, words) for words in (history.query_words, history.clicked_words)], axis=-1)
 
 
 def _average(shared: Parts, words: jax.Array) -> jax.Array:

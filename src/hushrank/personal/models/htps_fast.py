@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hushrank.personal.inputs import PersonalInputs
+from hushrank.personal.inputs import HistoryTable, PersonalInputs
 from hushrank.personal.models.history_fast import find_windows
 from hushrank.personal.models.layers_fast import (
     Parts,
@@ -74,13 +74,13 @@ def score_htps(
     shared: Parts,
     personal: Parts,  # noqa: ARG001 - all models take the same arguments
     inputs: PersonalInputs,
+    items: jax.Array,
     key: jax.Array | None = None,
 ) -> jax.Array:
-    """[B, D]; units are left out only with a key, that is in training."""
-    b, h, d = len(inputs.query_words), len(inputs.history.sessions), model.dim
-    drops = draw_drops(key, model.dropout, [(2 * b + 2 * h, d)] * 2 + [(b, d)] * 4)
+    """[B, D]; items: of `read_htps`. Units are left out only with a key, that is in training."""
+    b, d = len(inputs.query_words), model.dim
+    drops = draw_drops(key, model.dropout, [(2 * b, d)] * 2 + [(b, d)] * 4)
     texts = _read_texts(model, shared, inputs, drops[:2])
-    items = _average(*texts.past_queries) + _average(*texts.past_clicks)  # [H, d]
     long, short = find_windows(inputs)
     query = _average(*texts.query)
     in_session = _put_last(model, shared, "session", items[short.rows], short.is_item, query, drops[2:4])
@@ -94,30 +94,40 @@ def score_htps(
     return combine_scores(shared, *cosines, *kernels, score_features(shared, inputs.features))
 
 
+def read_htps(model: Htps, shared: Parts, history: HistoryTable, key: jax.Array | None = None) -> jax.Array:
+    """[H, d] each earlier search: its query and its clicked documents, each by its words in context."""
+    ragged = history.query_words, history.clicked_words
+    drops = draw_drops(key, model.dropout, [(2 * len(history.sessions), model.dim)] * 2)
+    queries, clicks = _read_ragged(model, shared, ragged, drops)
+    return _average(*queries) + _average(*clicks)
+
+
 class _Texts(NamedTuple):
     """Word vectors in context [..., Ld, d] and which of them are words [..., Ld]."""
 
     query: tuple[jax.Array, jax.Array]  # [B, ...]
     documents: tuple[jax.Array, jax.Array]  # [B, D, ...]
-    past_queries: tuple[jax.Array, jax.Array]  # [H, ...]
-    past_clicks: tuple[jax.Array, jax.Array]  # [H, ...]
 
 
 def _read_texts(model: Htps, shared: Parts, inputs: PersonalInputs, drops: Drops) -> _Texts:
-    """All texts through one transformer, in one pass. Why: compilation pays for each pass."""
-    (b, d), h = inputs.is_document.shape, len(inputs.history.sessions)
-    ragged = (inputs.query_words, inputs.document_words.reshape(b * d, -1), *inputs.history[:2])
+    """Queries and their candidates."""
+    b, d, n_title = inputs.document_words.shape
+    owners = np.concatenate([np.arange(b), b + np.repeat(np.arange(b), d)])
+    of_texts = [None if factors is None else factors[owners] for factors in drops]
+    ragged = inputs.query_words, inputs.document_words.reshape(b * d, n_title)
+    query, (around, _) = _read_ragged(model, shared, ragged, of_texts)
+    return _Texts(query, (around.reshape(b, d, -1, model.dim)[:, :, :n_title], inputs.document_words > 0))
+
+
+def _read_ragged(
+    model: Htps, shared: Parts, ragged: Sequence[jax.Array], drops: Drops
+) -> list[tuple[jax.Array, jax.Array]]:
+    """Texts of several widths through one transformer, in one pass. Why: compilation pays for each pass."""
     width = max(each.shape[-1] for each in ragged)
     words = jnp.concatenate([jnp.pad(each, ((0, 0), (0, width - each.shape[-1]))) for each in ragged])
-    owners = np.concatenate([np.arange(b), b + np.repeat(np.arange(b), d), 2 * b + np.arange(2 * h)])
-    of_texts = [None if factors is None else factors[owners] for factors in drops]
-    around = _transform(model, shared, "words", look_up(shared[WORDS], words), words > 0, of_texts)
-    cuts = np.cumsum([b, b * d, h]).tolist()
-    cut = zip(jnp.split(around, cuts), jnp.split(words > 0, cuts), strict=True)
-    query, documents, past_queries, past_clicks = cut
-    n_title = inputs.document_words.shape[-1]
-    shaped = documents[0].reshape(b, d, width, -1)[:, :, :n_title], inputs.document_words > 0
-    return _Texts(query, shaped, past_queries, past_clicks)
+    around = _transform(model, shared, "words", look_up(shared[WORDS], words), words > 0, drops)
+    cuts = np.cumsum([len(each) for each in ragged[:-1]]).tolist()
+    return list(zip(jnp.split(around, cuts), jnp.split(words > 0, cuts), strict=True))
 
 
 def _put_last(

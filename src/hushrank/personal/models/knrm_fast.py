@@ -15,6 +15,7 @@ def score_knrm(
     shared: Parts,
     personal: Parts,  # noqa: ARG001
     inputs: PersonalInputs,
+    items: jax.Array | None = None,  # noqa: ARG001
     key: jax.Array | None = None,  # noqa: ARG001
 ) -> jax.Array:
     """[B, D]; twin of `knrm.score_knrm`."""

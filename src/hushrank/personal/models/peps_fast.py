@@ -26,7 +26,8 @@ def score_peps(
     shared: Parts,
     personal: Parts,
     inputs: PersonalInputs,
-    key: jax.Array | None = None,  # noqa: ARG001 - all models take the same arguments
+    items: jax.Array | None = None,  # noqa: ARG001 - all models take the same arguments
+    key: jax.Array | None = None,  # noqa: ARG001
 ) -> jax.Array:
     """[B, D]; twin of `peps.score_peps`."""
     is_word, is_title_word = inputs.query_words > 0, inputs.document_words > 0
