@@ -10,12 +10,17 @@ from fedps_kept import (
     LISTS,
     MAP,
     MODELS,
+    Compared,
     compare,
     compare_federated,
+    compare_knrm,
+    compare_late,
     compare_searches,
     find_result,
+    find_row,
     gain_of_knrm,
     gain_over_order,
+    judge_again,
     read_light,
     signed,
 )
@@ -24,7 +29,7 @@ from measured_fedps_said import SAID, count_users
 from shortened import is_in_part, shorten_test, tell_verdict
 from tables import Row, Tables, make_markdown, read, show_spread
 
-from hushrank.look.numbers import format_count, format_p, format_signed, format_value
+from hushrank.look.numbers import NOT_KNOWN, format_count, format_p, format_signed, format_value
 
 PARTS = {AOL: ("", 0), COMMERCIAL: ("", 0)}  # in the order of the page
 _METHODS = {
@@ -56,7 +61,8 @@ def claims(data: Path) -> str:
     rows: dict[str, list[list[str]]] = {}
     for part, result in list_parts(data, "fedps", PARTS):
         ran = f"`{part}`, {max(row['n'] for row in result['rows'])} populations: {count_users(data, part)}"
-        for claim in (claim for claim in result["findings"] if claim["holds"] is not None or is_in_part(claim)):
+        every = (judge_again(result, claim) for claim in result["findings"])
+        for claim in (claim for claim in every if claim["holds"] is not None or is_in_part(claim)):
             cells = [claim["claim"], ran, tell_verdict(claim), shorten_test(claim)]
             rows.setdefault(f"**`{result['name']}`** {result['shows']}.", []).append(cells)
     header = ["claim", "run on", "verdict", "how it was tested"]
@@ -101,11 +107,18 @@ def gap(data: Path) -> str:
     for (part, variant), words in LISTS.items():
         for model in MODELS:
             found, margin = compare_federated(data, part, variant, model)
-            each = ", ".join(map(signed, found.populations))
-            cells = [signed(compare_searches(data, part, variant, model)[0]), signed(found.difference)]
-            p = "–" if found.p is None else format_p(found.p)
-            rows.append([words, model.upper(), *cells, format_value(margin, decimals=4), each, p])
+            by_searches = compare_searches(data, part, variant, model)[0]
+            rows.append([words, model.upper(), signed(by_searches), *tell_gap(found, margin)])
+        knrm = compare_knrm(data, part, variant)
+        cells = ["–", "not run", *["–"] * 3] if knrm is None else ["–", *tell_gap(*knrm)]
+        rows.append([words, "KNRM", *cells])
     return make_markdown(header, rows, n_words=2)
+
+
+def tell_gap(found: Compared, margin: float) -> list[str]:
+    p = NOT_KNOWN if found.p is None else format_p(found.p)
+    each = ", ".join(map(signed, found.populations))
+    return [signed(found.difference), format_value(margin, decimals=4), each, p]
 
 
 def trained(data: Path) -> str:
@@ -123,7 +136,22 @@ def trained(data: Path) -> str:
             pair = name.format(" ".join(filter(None, [part, "peps", variant])))
             cells.append(signed(sign * found[pair].difference))
         rows.append([words, *cells])
+    late = [compare_late(data, *place) for place in LISTS]
+    for way, words in {"fedps-flat": "FedPSFlat, a tenth late", "fedps-proxy": "FedPSProxy, a tenth late"}.items():
+        rows.append([words, *(NOT_KNOWN if each[way] is None else signed(each[way]) for each in late)])
     return make_markdown(["PEPS", *LISTS.values()], rows)
+
+
+def trained_said(data: Path) -> str:
+    """What the two logs say of FedPS's price, by searches."""
+    ways = {"central": "in one place", "fedps-flat": "flat with a tenth late", "fedps-proxy": "with proxies"}
+    told = []
+    for part in (AOL, COMMERCIAL):
+        result = find_result(data, part, "table3")
+        found = {words: find_row(result, method=way, ranker="peps") for way, words in ways.items()}
+        values = ", ".join(f"{format_value(row['ours'], decimals=3)} {words}" for words, row in found.items())
+        told.append(f"on `{part}` {values}")
+    return f"Mean over searches, PEPS has these MAP: {'; '.join(told)}."
 
 
 def weeks(data: Path) -> str:
@@ -182,5 +210,6 @@ TABLES: Tables = {
     "fedps-weeks": weeks,
     "fedps-late": late,
     "query-trained": trained,
+    "query-trained-said": trained_said,
     **SAID,
 }

@@ -10,6 +10,7 @@ import pytest
 from hushrank.personal.population import population_named
 from hushrank.personal.queries.observed import SMOOTHINGS, WAYS
 from hushrank.reproduce.listing import list_results
+from hushrank.reproduce.literature import find_result
 from hushrank.reproduce.papers import fedps_table2 as table
 from hushrank.reproduce.reproduce import ReproduceOptions, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, ReproductionSize
@@ -61,7 +62,18 @@ def test_a_population_is_examined_the_same_way_again_and_hides_as_it_should() ->
         assert found[way].shape == (12,)
     assert not found["central"].any() and (found["cover-query"] > 0).all()
     assert (found["fedps-flat"] > found["cover-query"]).all()  # what was clicked is not seen
-    np.testing.assert_array_equal(first.precision["central"], first.precision["fedps-proxy"])
+    map_ = {way: np.nanmean(values) for way, values in first.precision.items()}
+    assert len({map_[way] for way in ("original-order", "central", "group-user", "cover-query")}) == 4  # measured
+
+
+def test_the_map_of_proxies_is_said_to_be_assigned_and_no_other_is() -> None:
+    """In its row, in the words of the finding and in the note."""
+    rows = table.make_rows(find_result(table.NAME), AOL, [examined()])
+    assert [row["method"] for row in rows if row.get("why")] == ["fedps-proxy"]
+    (row,) = (row for row in rows if row.get("why"))
+    assert row["why"] == "as central by construction" and row["metric"] == "offline/MAP"
+    said = table.tell_precision({"aol-like": [examined()]}).why
+    assert "fedps-flat 0.5000, fedps-proxy as central by construction." in said and said.count("0.5000") == 5
 
 
 def test_of_a_large_log_whole_groups_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +89,7 @@ def test_the_quick_table_runs_and_holds(tmp_path: Path) -> None:
     published = {(r["data"], r["method"]): r["published"] for r in found["rows"] if r["published"] is not None}
     assert len(published) == 8 and published["aol-like", "fedps-flat"] == 7.092
     assert [finding["holds"] for finding in found["findings"]] == [True] and found["seconds"] > 0
-    assert "MAP is that of a light ranker" in found["note"]
+    assert "MAP is that of a light ranker" in found["note"] and "fedps-proxy is as central" in found["note"]
 
 
 def test_the_list_says_how_long_a_computed_table_takes() -> None:

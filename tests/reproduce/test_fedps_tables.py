@@ -17,7 +17,7 @@ from hushrank.reproduce.papers import fedps, fedps_reading
 from hushrank.reproduce.reproduce import Prepared, ReproduceOptions, make_rows, prepare, reproduce
 from hushrank.reproduce.reproduction import DataChoice, Reproduction, ReproductionSize, choose_data
 from hushrank.reproduce.rows import join_populations
-from hushrank.reproduce.verdicts import Finished, NotJudged, Trials
+from hushrank.reproduce.verdicts import Finished, NotJudged, Trials, Verdict
 from hushrank.runs.pool import PoolOptions
 
 AOL = DataChoice("aol", "aol-like", is_stand_in=True)
@@ -41,7 +41,7 @@ def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     trials = [t for t in every if "variant" not in t.cell]
     assert len(trials) == 2 * 3 * 13
     equal = [t for t in every if t.cell.get("variant") == fedps_reading.EQUAL]
-    assert len(equal) == 3 * 12 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
+    assert len(equal) == 3 * 13 and all("n_candidates=10,n_short=10" in t.recipe.data for t in equal)
     assert {t.recipe.data for t in trials if t.cell["data"] == "aol-like"} == {
         f"aol-like:n_users=300,seed={seed}" for seed in (11, 12, 13)
     }
@@ -51,7 +51,7 @@ def test_table_3_has_every_model_in_three_held_out_populations() -> None:
     assert {t.cell["method"] for t in late} == {"fedps-flat", "fedps-proxy"}
     assert {t.recipe.stragglers for t in late} == {0.1}
     ways = {(t.recipe.topology, t.recipe.offload) for t in late}
-    assert ways == {(None, None), ("proxy", "whole"), ("proxy", "upper")}
+    assert ways == {(None, None), ("proxy", "whole")}
     hidden = [t for t in every if t.recipe.hidden_by]
     assert {(t.cell["method"], t.cell["ranker"], t.recipe.topology) for t in hidden} == {
         ("group-user", "peps", "central"),
@@ -68,9 +68,11 @@ def test_federated_htps_trains_twice_as_long_with_as_many_looks() -> None:
         ("aol-like", "hrnn", 24, 2),
         ("aol-like", "htps", 48, 4),
         ("aol-like", "peps", 24, 2),
+        ("aol-like", "knrm", 24, 2),
         ("commercial-like", "hrnn", 72, 6),
         ("commercial-like", "htps", 144, 12),
         ("commercial-like", "peps", 72, 6),
+        ("commercial-like", "knrm", 72, 6),
     }
     assert {t.recipe.rounds for t in trials if t.recipe.topology == "central"} == {8}
 
@@ -119,41 +121,79 @@ def test_federated_must_be_within_two_percent_of_central(tmp_path: Path) -> None
     assert not fedps.federated_equals_central(overall(tmp_path / "far", federated=0.485)).holds
 
 
+def test_knrm_on_clients_must_be_within_two_percent_of_knrm_in_one_place(tmp_path: Path) -> None:
+    usual = overall(tmp_path / "usual", knrm=0.3)
+    with pytest.raises(NotJudged, match=r"Not run: .*method=fedps, ranker=knrm"):
+        fedps.federated_knrm_equals_central(usual)
+
+    def judge(level: float) -> Verdict:
+        place = tmp_path / str(level)
+        cells = [{**fedps.FEDERATED_KNRM, "population": seed} for seed in (11, 12)]
+        return fedps.federated_knrm_equals_central(
+            Trials((*usual.finished, *(finish(place, cell, users=level) for cell in cells)))
+        )
+
+    near = judge(0.298)
+    assert near.holds and "within 0.006: aol-like fedps knrm over knrm (by population -0.0020, -0.0020)" in near.why
+    assert not judge(0.29).holds
+    assert fedps.federated_equals_central(overall(tmp_path / "three", federated=0.496)).holds  # of the paper's three
+
+
 def test_personalised_models_must_beat_both_general_orders_in_every_population(tmp_path: Path) -> None:
     found = fedps.personalised_above_general(overall(tmp_path / "above"))
-    each, _, together = found.why.partition("Of all populations together")
+    each, _, together = found.why.partition(fedps.TOGETHER)
     assert found.holds and each.count("over knrm") == each.count("over original-order") == 6
     assert together.count("over knrm") == together.count("over original-order") == 3
+    assert [test.n for test in found.tests] == [20] * 12 + [40] * 6
     assert not fedps.personalised_above_general(overall(tmp_path / "equal", knrm=0.5)).holds
     part = Trials(tuple(t for t in overall(tmp_path / "part").finished if t.cell.get("ranker") in (None, "peps")))
     with pytest.raises(NotJudged, match="Held for peps; hrnn, htps not run"):
         fedps.personalised_above_general(part)
 
 
-def by_cohort(place: Path, best: Mapping[int, int], levels: Mapping[int, float]) -> Trials:
-    """best: the round of 6 in which each size of a step is best."""
-    looks = {k: [0.3 - 0.01 * abs(n - best[k]) for n in range(7)] for k in best}
-    cells = [{"n_sampled": k, "population": 11} for k in best]
-    return Trials(
-        tuple(
-            finish(place, c, users=levels[k], validation=looks[k], test=looks[k], cohort=k)
-            for c, k in zip(cells, best, strict=True)
-        )
-    )
+def by_cohort(
+    place: Path, best: Mapping[int, int], levels: Mapping[int, float], populations: Sequence[int] = (11, 12, 13)
+) -> Trials:
+    """best: the round of 6 in which each size of a step is best; in the last population one round earlier."""
+    trials = []
+    for population in populations:
+        for k, usual in best.items():
+            at = usual - (population == 13)
+            looks = [0.3 - 0.01 * abs(n - at) for n in range(7)]
+            cell = {"n_sampled": k, "population": population}
+            trials.append(finish(place, cell, users=levels[k], validation=looks, test=looks, cohort=k))
+    return Trials(tuple(trials))
 
 
 def test_larger_steps_are_fewer_take_more_rounds_and_end_lower(tmp_path: Path) -> None:
     usual = by_cohort(tmp_path / "usual", {5: 2, 10: 2, 100: 6}, {5: 0.5, 10: 0.5, 100: 0.4})
     fewer = fedps.fewer_steps(usual)
-    assert fewer.holds and "n_sampled=5 120; n_sampled=10 60; n_sampled=100 18" in fewer.why
-    assert "1 of 3 trainings were best in their last round." in fewer.why
-    assert fedps.more_rounds(usual).holds and fedps.smaller_cohort_better(usual).holds
+    # 120, 120 and 60 steps against 18, 18 and 15, with spreads of 34.6 and 1.7: t = 83 / sqrt(400 + 1) = 4.14
+    assert fewer.p is not None and fewer.p == pytest.approx(0.053, abs=0.002) and not fewer.holds
+    assert "n_sampled=5 over n_sampled=100 +83.0000" in fewer.why
+    assert "n_sampled=5 100; n_sampled=10 50; n_sampled=100 17" in fewer.why
+    assert "2 of 9 trainings were best in their last round." in fewer.why
+    more = fedps.more_rounds(usual)
+    assert more.holds and more.p is not None and more.p < 0.05  # 5.67 rounds over 1.67, t = 8.5
+    assert fedps.smaller_cohort_better(usual).holds
     told = fedps.smaller_cohort_better(usual)
-    assert "Beside it, of sizes between: " in told.why and [test.n for test in told.tests] == [20, 20]
+    assert "Beside it, of sizes between: " in told.why and [test.n for test in told.tests] == [60, 60]
     other = by_cohort(tmp_path / "other", {5: 6, 10: 2, 100: 4}, {5: 0.4, 10: 0.5, 100: 0.4})
     assert not fedps.more_rounds(other).holds and not fedps.smaller_cohort_better(other).holds
     with pytest.raises(NotJudged, match="Run with one n_sampled alone"):
         fedps.fewer_steps(Trials(usual.finished[:1]))
+
+
+def test_means_alone_hold_nothing(tmp_path: Path) -> None:
+    """In the claimed order, and as far apart as one training from the next."""
+    near = by_cohort(tmp_path / "near", {5: 3, 100: 4}, {5: 0.5, 100: 0.5})
+    rounds = fedps.more_rounds(near)
+    assert not rounds.holds and rounds.p is not None and rounds.p > 0.05 and "n_sampled=100 3.667" in rounds.why
+    epochs = fedps.epochs_save_rounds(by_epochs(tmp_path / "epochs", (4, 3, 3), (0.5, 0.48, 0.45)))
+    assert not epochs.holds and epochs.p is not None and epochs.p > 0.05 and "epochs=1 3.667" in epochs.why
+    once = by_cohort(tmp_path / "once", {5: 2, 100: 6}, {5: 0.5, 100: 0.4}, populations=(11,))
+    with pytest.raises(NotJudged, match="One training alone"):
+        fedps.more_rounds(once)
 
 
 def by_epochs(place: Path, best: Sequence[int], levels: Sequence[float]) -> Trials:
@@ -163,9 +203,9 @@ def by_epochs(place: Path, best: Sequence[int], levels: Sequence[float]) -> Tria
 
 
 def test_every_number_of_epochs_beyond_one_must_save_rounds_and_cost_quality(tmp_path: Path) -> None:
-    usual = by_epochs(tmp_path / "usual", (4, 3, 3), (0.5, 0.48, 0.45))
+    usual = by_epochs(tmp_path / "usual", (6, 2, 2), (0.5, 0.48, 0.45))
     assert fedps.epochs_save_rounds(usual).holds and fedps.epochs_cost_quality(usual).holds
-    other = by_epochs(tmp_path / "other", (4, 3, 4), (0.5, 0.48, 0.52))
+    other = by_epochs(tmp_path / "other", (6, 2, 6), (0.5, 0.48, 0.52))
     assert not fedps.epochs_save_rounds(other).holds and not fedps.epochs_cost_quality(other).holds
 
 
@@ -210,7 +250,9 @@ def test_a_log_that_was_read_into_a_directory_is_the_data(tmp_path: Path) -> Non
     (choice,) = choose_data(("aol", "commercial"), tmp_path / "read")
     assert (choice.label, choice.source, choice.is_stand_in) == ("aol", str(tmp_path / "read"), False)
     prepared = prepare("fedps.table3", ReproduceOptions(tmp_path, data=tmp_path / "read"))
-    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")} and len(prepared.trials) == 13
+    assert {trial.recipe.data for trial in prepared.trials} == {str(tmp_path / "read")}
+    # the engine's order, 4 models in two ways, 2 ways to hide, 2 with late ones
+    assert len(prepared.trials) == 13
 
 
 def test_a_directory_without_a_log_is_refused_in_words(tmp_path: Path) -> None:

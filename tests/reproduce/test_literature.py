@@ -49,7 +49,7 @@ def test_a_result_says_what_it_shows_on_which_data_and_what_is_claimed(name: str
     assert result.shows and not result.shows.endswith(".") and "\n" not in result.shows + result.note
     assert set(result.data) <= CATALOG.keys() | OTHER_DATA
     assert result.rows or ".table" not in name
-    assert 1 <= len(result.findings) <= 6
+    assert 1 <= len(result.findings) <= 7
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", claim.id) and claim.where for claim in result.findings)
     assert all(claim.claim.endswith(".") for claim in result.findings)
 

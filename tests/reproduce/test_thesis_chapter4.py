@@ -267,12 +267,17 @@ def test_figures_that_the_thesis_has_for_one_ranker_run_with_the_other_by_a_chan
     assert {trial.recipe.ranker for trial in networks.trials} == {"mlp"}
 
 
-def test_a_part_may_be_one_of_two_data_sets(tmp_path: Path) -> None:
-    part = options(tmp_path, INTENTS, only={"data": "intent-change-like"})
+@pytest.mark.parametrize(("data", "source"), [("intent-change-like", INTENTS), ("mslr-like", FIVE)])
+def test_a_part_may_be_one_of_two_data_sets(data: str, source: str, tmp_path: Path) -> None:
+    """With intents it has the quality by own labels, which its verdict is about."""
+    part = options(tmp_path, source, only={"data": data})
     found = reproduce(prepare("thesis.figure4.9", part), part, PoolOptions(1, in_process=True))
-    assert found["data"]["name"] == "intent-change-like"
-    assert {row["data"] for row in found["rows"]} == {"intent-change-like"}
+    assert found["data"]["name"] == data and {row["data"] for row in found["rows"]} == {data}
     assert isinstance(found["findings"][0]["holds"], bool)
+    rows = {(row["partition"], row["distribution"], row["clicks"], row["metric"]) for row in found["rows"]}
+    metrics = (OFFLINE, ONLINE, PERSONAL) if data.startswith("intent") else (OFFLINE, ONLINE)
+    assert rows == {(*row[:3], metric) for row in rows for metric in metrics}
+    assert all(len(row["values"]) == row["n"] for row in found["rows"])
 
 
 def test_a_quick_part_says_what_it_cannot_show_and_what_it_was(tmp_path: Path) -> None:

@@ -20,7 +20,9 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="[NAME...]", help="Such as fpdgd.figure4; with --quick and no name: all of them."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="What there is, what it shows, what it needs.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="What there is, its data, its time; robust rules and attacks come on top.")
+    ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A small honest version: fewer folds and rounds.")] = False,
     data: Annotated[
         Path | None, typer.Option(help="A directory with the real data; without it data shaped like it.")

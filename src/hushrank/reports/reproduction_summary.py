@@ -12,7 +12,7 @@ from hushrank.reports.wording import OFFLINE, join_words, setting_text
 
 SUPPORTED_FORMAT = 1
 _NUMBERS = ("ours", "std", "n", "as_published", "as_published_std", "published", "difference", "values")
-_NOT_CELL = ("metric", *_NUMBERS, "why")  # every other key of a row names its cell
+NOT_CELL = ("metric", *_NUMBERS, "why")  # every other key of a row names its cell
 _REAL_NAMES = {"yahoo": "Yahoo", "istella-s": "Istella-S", "commercial": "Commercial"}  # others are spelt in capitals
 HELD_IN_PART = "Held for "  # how the reason begins where a claim held in all that was run, and not all of it was
 MARKS = {"held": "✓", "held in part": "½", "not held": "✗", "not judged": "–"}  # {verdict: before it}
@@ -196,7 +196,7 @@ def _data(found: JsonObject) -> list[DataUsed]:
 
 def _row(row: JsonObject, metric: str) -> Row:
     return Row(
-        cell={key: value for key, value in row.items() if key not in _NOT_CELL},
+        cell={key: value for key, value in row.items() if key not in NOT_CELL},
         metric=str(row.get("metric") or metric),
         ours=_number(row.get("ours")),
         std=_number(row.get("std")),

@@ -30,6 +30,17 @@ class RankerCosts(NamedTuple):
     look_document: float  # of each document there: it is sorted and its gain is counted
 
 
+class SearchCosts(NamedTuple):
+    """CPU-seconds of training and measuring a model of personalised search."""
+
+    search: float  # to train on a search once, beside its documents
+    document: float  # and on each document in its list
+    central: float  # times as much where all logs are in one place
+    look_search: float  # to measure on a search, beside its documents
+    look_document: float
+    start: float  # of a run: it compiles
+
+
 # Why: measured on MQ2008, mslr-like and intent-change-like, as test_listing.py has it
 _COSTS = {
     "linear": RankerCosts(5e-7, 1.15e-10, 0.0, 5e-8),
@@ -38,10 +49,14 @@ _COSTS = {
 _ROUND_SECONDS = 2e-5  # of a training's round, beside its searches; several trainings share a program
 _LOOKS = 20  # of a training, unless eval_every says otherwise
 _RUN_SECONDS = 3.0  # of a run, beside its rounds: it starts, loads and measures
-_SEARCH_START = 10.0  # of a run of personalised search: it compiles
-# Of a search, and of each document in its list, to train PEPS on it once; Why: benchmarks (personal_speed.json)
-_SEARCH_SECONDS, _DOCUMENT_SECONDS = 1.5e-4, 5.5e-5
-_LOOK_PART = 0.5  # of that, where a search is scored and not trained on
+# Why: PEPS by benchmarks (personal_speed.json), the others as test_listing.py has it
+_SEARCH_COSTS = {
+    "original": SearchCosts(0.0, 0.0, 0.0, 6e-5, 0.0, 1.0),
+    "knrm": SearchCosts(1e-5, 1.8e-6, 1.0, 6e-5, 2e-7, 3.0),
+    "peps": SearchCosts(1.5e-4, 5.5e-5, 1.0, 7.5e-5, 2.75e-5, 10.0),
+    "hrnn": SearchCosts(3.2e-4, 2e-6, 1.3, 1.1e-4, 0.0, 8.0),
+    "htps": SearchCosts(1.7e-3, 3.1e-5, 3.0, 1.3e-3, 5e-6, 22.0),
+}
 _USUAL = population_named("aol-like")  # whom users of a log count as that nobody has read yet
 
 
@@ -109,26 +124,25 @@ def estimate_look(recipe: Recipe, shape: SyntheticShape) -> float:
 
 
 def estimate_search(recipe: Recipe) -> float:
-    """CPU-seconds of a run of personalised search: what it costs to visit a user and to measure for one.
-
-    As if every model were PEPS, the dearest.
-    """
+    """CPU-seconds of a run of personalised search: what it costs to visit a user and to measure for one."""
     settings, n_users = settings_of(recipe), count_users(recipe).n_clients
-    visit, look = estimate_user(population_named(recipe.data) if is_population(recipe.data) else _USUAL)
+    population = population_named(recipe.data) if is_population(recipe.data) else _USUAL
+    visit, look = estimate_user(population, settings.model)
+    visit *= _SEARCH_COSTS[settings.model].central if settings.is_central else 1.0
     rounds = 1 if settings.updating == "online" else recipe.rounds
     n_looks = settings.n_trainings if settings.is_staged else rounds // (recipe.eval_every or 1)
     n_visits = settings.n_trainings * rounds * settings.epochs if settings.is_trained else 0
-    return recipe.repeats * n_users * (n_visits * visit + (n_looks + 1) * look) + _SEARCH_START
+    return recipe.repeats * n_users * (n_visits * visit + (n_looks + 1) * look) + _SEARCH_COSTS[settings.model].start
 
 
-def estimate_user(population: GeneratedPopulation) -> tuple[float, float]:
-    """CPU-seconds to train once on the searches of a user, and to measure on those of validation and test."""
-    shape, sizes = population.shape, population.list_sizes
+def estimate_user(population: GeneratedPopulation, model: str = "peps") -> tuple[float, float]:
+    """CPU-seconds to train once on the searches of a client, and to measure on those of validation and test."""
+    shape, sizes, costs = population.shape, population.list_sizes, _SEARCH_COSTS[model]
     n_searches = shape.median_searches * math.exp(shape.spread_searches**2 / 2)  # the mean of a log-normal number
     parts = np.array([shape.train_part, shape.validation_part, shape.test_part])
     n_each = n_searches * (1 - shape.background_weeks / shape.weeks) * parts / parts.sum()
-    seconds = n_each * (_SEARCH_SECONDS + _DOCUMENT_SECONDS * np.array([sizes.other, sizes.other, sizes.test]))
-    return float(seconds[0]), _LOOK_PART * float(seconds[1:].sum())
+    looks = n_each[1:] * (costs.look_search + costs.look_document * np.array([sizes.other, sizes.test]))
+    return float(n_each[0] * (costs.search + costs.document * sizes.other)), float(looks.sum())
 
 
 def count_work(trial: Trial) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from hushrank.files import Json, JsonObject
-from hushrank.metrics.significance import bonferroni, equivalence_test, paired_t_test
+from hushrank.metrics.significance import bonferroni, equivalence_test, independent_t_test, paired_t_test
 
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
 LEVEL = 0.05
@@ -227,6 +227,33 @@ def all_better(pairs: Sequence[Pair], *, level: float = LEVEL) -> Verdict:
     holds = all(test.difference > 0 and test.p_corrected < level for test in tests)
     at = "" if level == LEVEL else f" at level {level:g}"
     return Verdict(holds, max(corrected), f"Paired t-tests{at}, corrected: {tell_tests(tests)}.", tests=tests)
+
+
+def all_higher(cases: Sequence[tuple[str, Sequence[float], Sequence[float]]]) -> Verdict:
+    """Ours higher in every (name, ours, theirs): Welch's tests of trainings, two-tailed, corrected for their number.
+
+    Why not pairs: a number of rounds or steps belongs to a training, and trainings differ.
+    """
+    check_some(cases)
+    if any(min(len(ours), len(theirs)) < 2 for _, ours, theirs in cases):
+        raise NotJudged("One training alone: a test needs two or more.")
+    found = [independent_t_test(ours, theirs) for _, ours, theirs in cases]
+    corrected = bonferroni([test.p for test in found])
+    tests = tuple(
+        PairTest(
+            name,
+            "Welch's test",
+            test.n,
+            test.mean_difference,
+            sqrt(sum(stdev(side) ** 2 / len(side) for side in sides)),
+            test.p,
+            p,
+            LEVEL,
+        )
+        for (name, *sides), test, p in zip(cases, found, corrected, strict=True)
+    )
+    holds = all(test.difference > 0 and test.p_corrected < LEVEL for test in tests)
+    return Verdict(holds, max(corrected), f"Welch's tests, corrected: {tell_tests(tests)}.", tests=tests)
 
 
 def select_better(pairs: Sequence[Pair]) -> list[Pair]:

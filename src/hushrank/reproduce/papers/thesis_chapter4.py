@@ -33,9 +33,11 @@ from hushrank.reproduce.verdicts import (
     OFFLINE,
     ONLINE,
     Cell,
+    Finished,
     NotJudged,
     Pair,
     Trials,
+    Values,
     Verdict,
     all_at_least,
     all_better,
@@ -228,9 +230,38 @@ def mixed_with(data: DataChoice, scale: ReproductionSize, other: str, n_clients:
     ]
 
 
+def read_own_labels(trial: Finished, user: str, name: str) -> Values:
+    """At the end; nothing by own labels where clients are tested by everybody's: only intents have others."""
+    if name == PERSONAL and "intents" not in str(trial.cell["partition"]):
+        return {}
+    return trial.values(user, name)
+
+
 def quantity_harmless(outcome: Trials) -> Verdict:
-    """Lower by less than the margin: alone than its control, mixed than the other type alone; intents by own labels."""
-    alone, mixed = list[Pair](), list[Pair]()
+    """Equal within the margin: alone to its control, mixed to the other type alone; intents by own labels.
+
+    Told beside it: whether it is lower by less than the margin, for a ranker that is better is harmed no more.
+    """
+    judged = {how: pairs for how, pairs in pair_quantities(outcome).items() if pairs}
+    if not judged:
+        raise NotJudged("Not run: partition=quantity.")
+    found = {how: all_equal(pairs, margin=LITTLE) for how, pairs in judged.items()}
+    beside = {how: all_at_least(pairs, margin=LITTLE) for how, pairs in judged.items()}
+    p = max(verdict.p or 0.0 for verdict in found.values())
+    said = [
+        f"{how} ({_shown(v)}): {v.why} Not lower ({_shown(beside[how])}): {beside[how].why}" for how, v in found.items()
+    ]
+    tests = tuple(test for how in judged for verdict in (found[how], beside[how]) for test in verdict.tests)
+    return Verdict(all(verdict.holds for verdict in found.values()), p, " ".join(said), tests=tests)
+
+
+def _shown(verdict: Verdict) -> str:
+    return f"{'shown' if verdict.holds else 'not shown'}, p {verdict.p:.2g}"
+
+
+def pair_quantities(outcome: Trials) -> dict[str, list[Pair]]:
+    """{"Alone" or "Mixed": unequal searches over equal ones}"""
+    found: dict[str, list[Pair]] = {"Alone": [], "Mixed": []}
     for trial in outcome.finished:
         data, name = trial.cell["data"], str(trial.cell["partition"])
         other = name.removesuffix("+quantity")
@@ -238,17 +269,11 @@ def quantity_harmless(outcome: Trials) -> Verdict:
             continue
         ours = {"partition": name, **SKEWED}
         if other == name:
-            alone += users_pairs(outcome, (data,), ours, {"partition": name, **IID})
+            found["Alone"] += users_pairs(outcome, (data,), ours, {"partition": name, **IID})
         else:
             metric = PERSONAL if other == "intents" else OFFLINE
-            mixed += users_pairs(outcome, (data,), ours, {"partition": other, **SKEWED}, metric=metric)
-    judged = {"Alone": alone, "Mixed": mixed}
-    found = {how: all_at_least(pairs, margin=LITTLE) for how, pairs in judged.items() if pairs}
-    if not found:
-        raise NotJudged("Not run: partition=quantity.")
-    p = max(verdict.p or 0.0 for verdict in found.values())
-    said = [f"{how} ({'shown' if v.holds else 'not shown'}, p {v.p:.2g}): {v.why}" for how, v in found.items()]
-    return Verdict(all(verdict.holds for verdict in found.values()), p, " ".join(said))
+            found["Mixed"] += users_pairs(outcome, (data,), ours, {"partition": other, **SKEWED}, metric=metric)
+    return found
 
 
 _BOTH: dict[str, Cell] = {OFFLINE: {}, ONLINE: {}}
@@ -321,6 +346,11 @@ REPRODUCTIONS = (
         quick_limits=_QUICK,
     ),
     Reproduction(
-        "thesis.figure4.9", quantities, {"quantity-harmless": quantity_harmless}, metrics=_BOTH, quick_limits=_QUICK
+        "thesis.figure4.9",
+        quantities,
+        {"quantity-harmless": quantity_harmless},
+        metrics=_ALL,
+        read=read_own_labels,
+        quick_limits=_QUICK,
     ),
 )
