@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shown_blocks import ROOT
 
-from benchmarks.rules import NAIVE
+from benchmarks.rules import COPIES, NAIVE, draw_copies, measure, name_row
 
 DATA = ROOT / "docs" / "benchmarks"
 
@@ -68,9 +69,18 @@ def test_the_page_on_aggregation_has_the_measured_speed_of_a_rule() -> None:
 
 def test_rules_are_measured_beside_a_naive_version_and_hold_no_cube() -> None:
     rows = json.loads((DATA / "rules.json").read_text(encoding="utf-8"))["rules"]
-    assert {row["rule"] for row in rows} == set(NAIVE) and all(row["gap_to_naive"] < 1e-5 for row in rows)
+    assert {name_row(row) for row in rows} == {*NAIVE, COPIES} and all(row["gap_to_naive"] < 1e-5 for row in rows)
     small = {row["rule"]: row["cpu_seconds"] for row in rows if row["n_clients"] == 10}
     assert all(small[rule] < 100e-6 for rule in ("krum", "multi-krum", "trimmed-mean", "median"))
     large = {row["rule"]: row["peak_bytes"] for row in rows if row["n_clients"] == 10_000}
     assert max(large["krum"], large["multi-krum"]) < 4 * 10_000**2  # not even all distances
     assert max(large.values()) < 12 * 10_000**2  # 1.2 GB; [n, n, p] would be 400 GB
+
+
+def test_the_worst_case_of_copies_is_one() -> None:
+    """Each is near the copied update and near no other copy; together they are no majority, which would be forgiven."""
+    x = draw_copies(40, 200).updates[-19:].astype(float)
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    cosines = x @ x.T - np.eye(19)
+    assert (cosines[-1, :-1] > 0.95).all() and (cosines[:-1, :-1] < 0.95).all()
+    assert measure(COPIES, 10, 5)["case"] == "copies" and "case" not in measure("watchful", 10, 5)

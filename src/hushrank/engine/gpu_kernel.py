@@ -39,9 +39,10 @@ from hushrank.engine.setting import Method
 from hushrank.rankers.mlp import MlpRanker
 from hushrank.streams import threefry
 
-# Why in three parts: a GPU would multiply in ten bits, and documents that differ little would change places
-PRECISION = lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+_TEN_BITS = lax.DotAlgorithmPreset.TF32_TF32_F32  # as a GPU multiplies
 _SHORT = 256  # Why: eight documents per thread of a warp
+_SMALL = 1 << 12  # Why: parameters; a third of the registers of a warp
+_LOG2_E = 1.4426950408889634
 _AHEAD = 160  # Why: features of a tile that fit into registers beside all else
 _INTERPRETED = "interpreted"  # in the place of a GPU
 
@@ -107,16 +108,17 @@ def learn_in_kernel(
 
 def choose_tiles(method: Method, longest: int) -> tuple[int, int, bool, int]:
     """How many documents are scored at once, by how many warps, whether the next ones are read meanwhile, and how many
-    tiles are held at once. Measured on an H200, in million searches a second ("held" before draws were made in pairs):
+    tiles are held at once. Measured on an H200, in million searches a second:
 
-    - lists of at most 256, linear: held, 1,000 clients 56 (tiles of 64), 10,000 clients 142; merged 44 and 71;
+    - lists of at most 256, linear: held, 1,000 clients 50, 10,000 clients 142; merged 44 and 71;
     - longer lists, linear: merged, 17 with two warps, 14 with four, 13 with one; held 10;
-    - networks: merged 16, held 14.
+    - small networks: held, 16 with two warps, 12 with one; merged, 16 with four.
     """
-    if isinstance(method.ranker, MlpRanker):
+    is_network, held = isinstance(method.ranker, MlpRanker), pl.next_power_of_2(-(-longest // 32))
+    if longest <= _SHORT and not (is_network and method.n_params > _SMALL):
+        return 32, 2 if is_network else 1, False, held
+    if is_network:
         return 32, 4, True, 0
-    if longest <= _SHORT:
-        return 32, 1, False, pl.next_power_of_2(-(-longest // 32))
     return 32, 2, method.ranker.n_features <= _AHEAD, 0
 
 
@@ -164,11 +166,11 @@ def search(
     word, _ = threefry(asks, jnp.uint32(0), jnp.uint32(0))
     query = read.first_query[who] + (word % read.n_queries[who]).astype(jnp.int32)
     first, length = read.starts[query], read.lengths[query]
-    page, tail = show_page(sizes, ranker, read.features, local, first, length, shows)
+    documents, tail = show_page(sizes, ranker, read.features, local, first, length, shows)
 
     position = anew(jnp.arange(sizes.page), length)
     is_shown = (position < k) & (position < length)
-    grades = load_where(read.grades, read.labels[query] + page.documents, where=is_shown)
+    grades = load_where(read.grades, read.labels[query] + documents, where=is_shown)
     chance = load_where(read.click, who, grades, where=is_shown) * load_where(
         read.examine, who, position, where=is_shown
     )
@@ -176,9 +178,10 @@ def search(
     leaves = would_click & (draw(stops, 0, sizes.page) < load_where(read.stop, who, grades, where=is_shown))
     is_clicked = would_click & (position <= jnp.min(jnp.where(leaves, position, sizes.page)))
 
-    weights = preference_weights(page.scores, tail, is_clicked, is_shown, position, k)
-    rows = read_rows(sizes, read.features, first + page.documents, is_shown)
-    gradient = ranker.gradient(local, rows, weights)
+    rows = read_rows(sizes, read.features, first + documents, is_shown)
+    scores, inner = ranker.score(local, rows)
+    weights = preference_weights(scores, tail, is_clicked, is_shown, position, k)
+    gradient = ranker.gradient(local, rows, inner, weights)
     return gradient, shown_ndcg(grades, is_shown, position, read.ideals[query])
 
 
@@ -194,14 +197,12 @@ def preference_weights(scores: Any, tail: Any, is_clicked: Any, is_shown: Any, p
     clicked, passed = is_clicked.astype(jnp.float32), is_passed.astype(jnp.float32)
     above, below = position[:, None], position[None, :]
     sign = jnp.where(above < below, clicked[:, None] * passed[None, :] - passed[:, None] * clicked[None, :], 0.0)
-    left = log_mass_left(scores, tail, is_shown, position)
-
-    def multiply(i: Any, ratio: Any) -> Any:
-        share = jnp.exp(scores - pick(left, position == i))
+    left = log_mass_left(scores, tail, is_shown, position) * _LOG2_E
+    ratio = jnp.ones(sign.shape)
+    for i in range(1, k):  # Why spelt out: the turns do not wait for one another
+        share = jnp.exp2(scores * _LOG2_E - pick(left, position == i))
         factor = jnp.maximum(1.0 + share[:, None] - share[None, :], 0.0)
-        return jnp.where((above < i) & (i <= below), ratio * factor, ratio)
-
-    ratio = lax.fori_loop(1, k, multiply, jnp.ones(sign.shape))
+        ratio = jnp.where((above < i) & (i <= below), ratio * factor, ratio)
     gap = _sigmoid(scores[:, None] - scores[None, :])
     pull = jnp.where(sign == 0, 0.0, sign / (1.0 + ratio) * gap * (1.0 - gap))  # [fpdgd, Eqs. 5, 6]
     return jnp.sum(pull, axis=1) - jnp.sum(pull, axis=0)
@@ -212,7 +213,7 @@ def log_mass_left(scores: Any, tail: Any, is_shown: Any, position: Any) -> Any:
     is_left = (position[:, None] <= position[None, :]) & is_shown[None, :]
     each = jnp.where(is_left, scores[None, :], -jnp.inf)
     most = jnp.maximum(jnp.max(each, axis=1), tail)
-    return most + jnp.log(jnp.sum(jnp.exp(each - most[:, None]), axis=1) + jnp.exp(tail - most))
+    return most + jnp.log(jnp.sum(_exp(each - most[:, None]), axis=1) + _exp(tail - most))
 
 
 def shown_ndcg(grades: Any, is_shown: Any, position: Any, ideal: Any) -> Any:
@@ -226,7 +227,7 @@ def kernel_ranker(sizes: Sizes) -> KernelRanker:
     ranker = sizes.method.ranker
     if not isinstance(ranker, MlpRanker):
         return LinearParts(ranker.n_features)
-    precision = None if sizes.is_interpreted else PRECISION
+    precision = None if sizes.is_interpreted else _TEN_BITS
     return NetworkParts(ranker.n_features, ranker.hidden, ranker.activation == "relu", precision)
 
 
@@ -246,10 +247,10 @@ class LinearParts:
         for columns, part in zip(feature_columns(self.n_features), parts, strict=True):
             pt.store(params.at[row, columns], part, mask=columns < self.n_features)
 
-    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> Any:
-        return jnp.sum(sum(part[None, :] * row for part, row in zip(parts, rows, strict=True)), axis=1)
+    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, Any]:
+        return jnp.sum(sum(part[None, :] * row for part, row in zip(parts, rows, strict=True)), axis=1), None
 
-    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], weights: Any) -> Any:  # noqa: ARG002 - the slope is the same everywhere
+    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], inner: Any, weights: Any) -> Any:  # noqa: ARG002 - the slope is the same everywhere
         return tuple(jnp.sum(weights[:, None] * row, axis=0) for row in rows)
 
 
@@ -273,26 +274,29 @@ class NetworkParts:
             # Why beyond the row: interpreted, what is not stored is written back, and must not be a neighbour
             pt.store(params.at[row, jnp.where(where, places, params.shape[1])], part, mask=where)
 
-    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> Any:
-        active, _ = self._activate(parts, rows)
-        return spread(jnp.sum(active * parts[-1][:, None], axis=0))
+    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, Any]:
+        *first, bias, out = parts
+        x = jnp.broadcast_to(bias[:, None], (len(bias), len(rows[0])))
+        for part, row in zip(first, rows, strict=True):
+            x = self._add_product(x, part, row.T)
+        active, slope = (jnp.maximum(x, 0.0), (x > 0).astype(jnp.float32)) if self.is_relu else _bend(x)
+        return spread(jnp.sum(active * out[:, None], axis=0)), (active, slope)
 
-    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], weights: Any) -> Any:
-        active, slope = self._activate(parts, rows)
+    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], inner: Any, weights: Any) -> Any:
+        active, slope = inner
         back = weights[None, :] * parts[-1][:, None] * slope
-        first = (self._multiply(back, row) for row in rows)
+        first = (self._add_product(jnp.float32(0), back, row) for row in rows)
         return *first, jnp.sum(back, axis=1), jnp.sum(weights[None, :] * active, axis=1)
 
-    def _activate(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The hidden layer's values [H, W] and their slopes."""
-        x = sum(self._multiply(part, row.T) for row, part in zip(rows, parts[:-2], strict=True)) + parts[-2][:, None]
-        if self.is_relu:
-            return jnp.maximum(x, 0.0), (x > 0).astype(jnp.float32)
-        value = _sigmoid(x)
-        return value, value * (1.0 - value)
-
-    def _multiply(self, a: Any, b: Any) -> Any:
-        return jnp.dot(a, b, precision=self.precision)
+    def _add_product(self, x: Any, a: Any, b: Any) -> Any:
+        """x + a b. Why in halves: with ten bits alone, documents that differ little would change places."""
+        b = in_quads(b.T).T
+        if self.precision is None:
+            return x + jnp.dot(in_quads(a), b)
+        (a, a_rest), (b, b_rest) = in_halves(a), in_halves(b)
+        for left, right in ((a_rest, b), (a, b_rest), (a, b)):
+            x = x + jnp.dot(in_quads(left), right, precision=self.precision)
+        return x
 
     def _places(self) -> list[tuple[Any, Any]]:
         """Where each part stands in the flat vector, and which of its numbers are meant."""
@@ -305,5 +309,31 @@ class NetworkParts:
         return [*first, (cut + unit, is_unit), (cut + self.hidden + unit, is_unit)]
 
 
+def in_quads(x: Any) -> Any:
+    """Columns 0 2 4 6 1 3 5 7, and so every eight. Why: in this order a product lies among the threads as the left side
+    of the next one; in which order its terms are added is free."""
+    n, width = x.shape
+    return x.reshape(n, width // 8, 4, 2).transpose(0, 1, 3, 2).reshape(n, width)
+
+
+def in_halves(x: Any) -> tuple[Any, Any]:
+    """The leading ten bits, and the rest."""
+    bits = lax.bitcast_convert_type(x, jnp.int32)
+    most = lax.bitcast_convert_type((bits + (1 << 12)) & -(1 << 13), jnp.float32)
+    return most, x - most
+
+
+def _bend(x: Any) -> tuple[Any, Any]:
+    """The sigmoid and its slope."""
+    value = _sigmoid(x)
+    return value, value * (1.0 - value)
+
+
 def _sigmoid(x: Any) -> Any:
-    return 1.0 / (1.0 + jnp.exp(-x))
+    """Why with a root: a GPU has it as one instruction, as it has powers of two, but division takes six."""
+    root = lax.rsqrt(1.0 + jnp.exp2(x * -_LOG2_E))
+    return root * root
+
+
+def _exp(x: Any) -> Any:
+    return jnp.exp2(x * _LOG2_E)

@@ -43,7 +43,7 @@ class Sizes:
 
 
 class ShownPage(NamedTuple):
-    """What one person sees; while it is being made, the best of the tiles so far."""
+    """The best of the tiles so far."""
 
     noisy: Any  # [K] what the list is sorted by, descending; -inf beyond position k and where a list is shorter
     documents: Any  # [K] places in the list
@@ -66,10 +66,10 @@ class KernelRanker(Protocol):
     def store(self, params: Any, row: Any, parts: tuple[Any, ...]) -> None:
         """The opposite."""
 
-    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> Any:
-        """[W] scores of rows of features in parts [W, F]."""
+    def score(self, parts: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, Any]:
+        """[W] scores of rows of features in parts [W, F], and what their gradients need of the way there."""
 
-    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], weights: Any) -> Any:
+    def gradient(self, parts: tuple[Any, ...], rows: tuple[Any, ...], inner: Any, weights: Any) -> Any:
         """The parts of the weighted sum of score gradients of K rows."""
 
 
@@ -92,51 +92,48 @@ def empty_page(sizes: Sizes) -> ShownPage:
 
 def show_page(
     sizes: Sizes, ranker: KernelRanker, features: Any, local: Any, first: Any, length: Any, key: tuple[Any, Any]
-) -> tuple[ShownPage, Any]:
-    """Rank and sample. Last the log of the sum of e^score over the candidates that are not shown."""
+) -> tuple[Any, Any]:
+    """Rank and sample: [K] places in the list. Last the log of the sum of e^score over the candidates not shown."""
     show = show_short_list if sizes.n_tiles else show_long_list
-    page, tail = show(sizes, ranker, features, local, first, length, key)
-    return keep_inside(page, length), tail
+    documents, tail = show(sizes, ranker, features, local, first, length, key)
+    return keep_inside(documents, length), tail
 
 
-def keep_inside(page: ShownPage, length: Any) -> ShownPage:
+def keep_inside(documents: Any, length: Any) -> Any:
     """Why: of a ranker that has diverged no score is the best, and places that nothing was found for lie anywhere."""
-    return page._replace(documents=jnp.maximum(jnp.minimum(page.documents, length - 1), 0))
+    return jnp.maximum(jnp.minimum(documents, length - 1), 0)
 
 
 def show_short_list(
     sizes: Sizes, ranker: KernelRanker, features: Any, local: Any, first: Any, length: Any, key: tuple[Any, Any]
-) -> tuple[ShownPage, Any]:
+) -> tuple[Any, Any]:
     within, tile, position = jnp.arange(sizes.tile), jnp.arange(sizes.n_tiles)[:, None], jnp.arange(sizes.page)
     place = tile * sizes.tile + within[None, :]
 
     def score_tile(t: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         scores, noisy = carry
         here = t * sizes.tile + within
-        found = ranker.score(local, read_rows(sizes, features, first + here, here < length))
+        found, _ = ranker.score(local, read_rows(sizes, features, first + here, here < length))
         drawn = jnp.where(here < length, found + draw_noise(sizes, anew(key, t), t), -jnp.inf)
         return jnp.where(tile == t, found[None, :], scores), jnp.where(tile == t, drawn[None, :], noisy)
 
-    def show_next(r: Any, carry: tuple[Any, ShownPage]) -> tuple[Any, ShownPage]:
-        left, page = carry
-        most = max_all(left)
-        best = jnp.min(jnp.min(jnp.where(left == most, place, place.size - 1), axis=0))
-        found = ShownPage(most, best, pick(scores, place == best))
-        page = ShownPage(*(jnp.where(position == r, new, old) for old, new in zip(page, found, strict=True)))
-        return jnp.where(place == best, -jnp.inf, left), page
+    def show_next(r: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        left, documents = carry
+        best = jnp.min(jnp.min(jnp.where(left == max_all(left), place, place.size - 1), axis=0))
+        return jnp.where(place == best, -jnp.inf, left), jnp.where(position == r, best, documents)
 
     start = (jnp.zeros(place.shape), jnp.full(place.shape, -jnp.inf))
     scores, noisy = lax.fori_loop(0, (length + sizes.tile - 1) // sizes.tile, score_tile, start)
-    left, page = lax.fori_loop(0, sizes.method.k, show_next, (noisy, empty_page(sizes)))
+    left, documents = lax.fori_loop(0, sizes.method.k, show_next, (noisy, jnp.zeros(sizes.page, jnp.int32)))
     hidden = jnp.where(left > -jnp.inf, scores, -jnp.inf)
     most = max_all(hidden)
     base = jnp.where(most > -jnp.inf, most, 0.0)
-    return page, base + jnp.log(sum_all(jnp.exp(hidden - base)))
+    return documents, base + jnp.log(sum_all(jnp.exp(hidden - base)))
 
 
 def show_long_list(
     sizes: Sizes, ranker: KernelRanker, features: Any, local: Any, first: Any, length: Any, key: tuple[Any, Any]
-) -> tuple[ShownPage, Any]:
+) -> tuple[Any, Any]:
     within = jnp.arange(sizes.tile)
 
     def read_tile(t: Any) -> Any:
@@ -146,7 +143,7 @@ def show_long_list(
     def show_tile(t: Any, carry: tuple[Any, ShownPage, Mass, Mass]) -> tuple[Any, ShownPage, Mass, Mass]:
         rows, page, passed, evicted = carry
         here = t * sizes.tile + within
-        scores = ranker.score(local, rows if sizes.reads_ahead else read_tile(t))
+        scores, _ = ranker.score(local, rows if sizes.reads_ahead else read_tile(t))
         # Why now: memory is slow, and what follows does not wait for it
         rows = read_tile(t + 1) if sizes.reads_ahead else rows
         noisy = jnp.where(here < length, scores + draw_noise(sizes, anew(key, t), t), -jnp.inf)
@@ -160,7 +157,7 @@ def show_long_list(
     most = jnp.maximum(jnp.max(passed.most), jnp.max(evicted.most))
     base = jnp.where(most > -jnp.inf, most, 0.0)
     hidden = sum(sum_all(mass.total * jnp.exp(mass.most - base)) for mass in (passed, evicted))
-    return ShownPage(*map(spread, page)), base + jnp.log(hidden)
+    return spread(page.documents), base + jnp.log(hidden)
 
 
 def merge_tile(k: int, position: Any, page: ShownPage, tile: ShownPage) -> tuple[ShownPage, Any, Any]:
