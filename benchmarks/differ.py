@@ -108,6 +108,7 @@ class Asked:
     changes: Mapping[str, Any]  # of every recipe
     tastes: Mapping[str, Any]  # of the remedy tastes
     control: bool
+    users: tuple[str, ...] = USERS
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -127,7 +128,8 @@ class Asked:
         keys |= {"partition": "intents", "carry": self.carry, "eval_every": keys["rounds"], **REMEDIES[remedy]}
         keys |= {"n_groups": self.n_intents} if remedy == "ceiling" else {}
         keys |= self.tastes if remedy == "tastes" else {}
-        keys |= PRIVATE_RATES.get(remedy, {"server_rate": 10.0}) if "privacy" in keys else {}
+        rates = PRIVATE_RATES.get(remedy, {"server_rate": 10.0}) if "privacy" in keys else {}
+        keys |= {name: value for name, value in rates.items() if name not in self.changes}
         return keys | ({"control": True} if self.control else {})
 
     def can_have(self, remedy: str) -> bool:
@@ -165,12 +167,15 @@ def name_study(asked: Asked) -> str:
 def run_one(directory: Path, asked: Asked, remedy: str, seed: str, *, gpu: bool) -> dict[str, float]:
     """{"USER METRIC": mean over folds}, from the directory if it is there."""
     data, keys = asked.data_of(seed), asked.recipe_of(remedy)
-    known = hashlib.sha256(json.dumps([data, keys], sort_keys=True).encode()).hexdigest()[:8]
+    who = [] if asked.users == USERS else [list(asked.users)]
+    known = hashlib.sha256(json.dumps([data, keys, *who], sort_keys=True).encode()).hexdigest()[:8]
     place = directory / f"{asked.study}-{seed}-{remedy}-{known}.json"
     if not place.exists():
         where: dict[str, Any] = {"device": "gpu"} if gpu else {}
         out = place.with_suffix("")
-        table = hushrank.run("fpdgd", data=data, clicks=list(USERS), out=out, resume=True, **where, **keys).metrics
+        table = hushrank.run(
+            "fpdgd", data=data, clicks=list(asked.users), out=out, resume=True, **where, **keys
+        ).metrics
         found: dict[str, list[float]] = {}
         for metric, user, value in zip(table["metric"], table["click"], table["value"], strict=True):
             if metric in METRICS:
@@ -188,7 +193,7 @@ def compare(
         for remedy in remedies
         if asked.can_have(remedy)
     }
-    for user in USERS:
+    for user in asked.users:
         for metric in METRICS:
             values = {
                 remedy: {seed: round(each[f"{user} {metric}"], 5) for seed, each in by_seed.items()}
@@ -199,7 +204,14 @@ def compare(
 
 
 def add_rows(kept: Sequence[Json], rows: Sequence[Json]) -> list[Json]:
-    """New rows among those that were kept: values join those of the same cell; a row without values is replaced."""
+    """New rows among those that were kept, none of which may get less by it."""
+    found = join_rows(kept, rows)
+    refuse_less(kept, found)
+    return found
+
+
+def join_rows(kept: Sequence[Json], rows: Sequence[Json]) -> list[Json]:
+    """Values join those of the same cell; a row without values is replaced."""
     before = {name_cell(row): row for row in kept}
     for row in rows:
         old = before.get(name_cell(row), {"remedies": {}})["remedies"]
@@ -210,6 +222,31 @@ def add_rows(kept: Sequence[Json], rows: Sequence[Json]) -> list[Json]:
             remedies[remedy] = {"values": values}
         before[name_cell(row)] = {**row, "remedies": remedies}
     return list(before.values())
+
+
+def refuse_less(kept: Sequence[Json], rows: Sequence[Json]) -> None:
+    """Refuse a row that has fewer data sets, or lacks a remedy, of the row that it replaces.
+
+    Why: a page would then compare less than before, and its verdict would rest on what is left.
+    """
+    new = {name_cell(row): row for row in rows}
+    for old in kept:
+        row = new[name_cell(old)]
+        lost = [remedy for remedy in old["remedies"] if remedy not in row["remedies"]]
+        before, after = count_sets(old), count_sets(row)
+        if lost or after < before:
+            without = f" and not {', '.join(lost)}" if lost else ""
+            raise ValueError(
+                f"{old['setting']}, {old['user']}, {old['metric']}: kept are {', '.join(old['remedies'])} on {before} "
+                f"data sets, new are {after} that all remedies have{without}. Nothing was written. Run the rest, write "
+                "to another file (benchmarks.differ_join joins parts), or take the row out of this one first."
+            )
+
+
+def count_sets(row: Json) -> int:
+    """Data sets that all remedies of a row have."""
+    values = [set(found["values"]) for found in row["remedies"].values() if "values" in found]
+    return len(set.intersection(*values)) if values else int(row.get("data_sets", 0))
 
 
 def name_cell(row: Json) -> tuple[str, str, str]:
@@ -241,6 +278,7 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", default="intent-change-like", help="shape of the data sets")
     parser.add_argument("--carry", default="0.5", help="one or more, separated by commas")
     parser.add_argument("--remedies", default=",".join(REMEDIES), help="default: all that the study's ranker can have")
+    parser.add_argument("--users", default=",".join(USERS))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="of every recipe")
     parser.add_argument("--tastes", action="append", default=[], metavar="KEY=JSON", help="of the remedy tastes")
     parser.add_argument("--out", type=Path, required=True, help="where runs are kept and continued")
@@ -257,7 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     changes, tastes = (read_pairs(texts) for texts in (chosen.set, chosen.tastes))
     rows: list[Json] = []
     for carry in map(float, chosen.carry.split(",")):
-        asked = Asked(chosen.study, chosen.data, carry, changes, tastes, chosen.control)
+        users = tuple(chosen.users.split(","))
+        asked = Asked(chosen.study, chosen.data, carry, changes, tastes, chosen.control, users)
         if chosen.study == "opening":
             rows = watch_opening(chosen.out, asked, chosen.seeds.partition(",")[0], gpu=chosen.gpu)
             print(json.dumps(rows), flush=True)

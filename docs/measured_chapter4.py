@@ -11,10 +11,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from shortened import is_in_part, shorten_test, tell_verdict
+from joined_claims import write_claims
+from judged_again import judge_again
+from scipy.stats import ttest_ind_from_stats
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
+from told import tell_cases
 
-from hushrank.look.numbers import format_count, format_p, format_signed, format_value
+from hushrank.look.numbers import format_p, format_signed, format_value
 from hushrank.metrics.significance import paired_t_test
 
 PARTS = {  # {part: (its name, rounds)} in the order of the page
@@ -27,6 +30,7 @@ PARTS = {  # {part: (its name, rounds)} in the order of the page
 }
 TYPES = {"thesis.figure4.3": "1", "thesis.figure4.6": "2", "thesis.figure4.8": "3", "thesis.figure4.9": "4"}
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
+N_FOLDS = 5  # of every data set that parts were run on
 MEASURES = {OFFLINE: "", "personal/nDCG@10": ", own labels"}
 
 
@@ -34,22 +38,17 @@ def list_parts(
     data: Path, chapter: str = "chapter4", parts: Mapping[str, tuple[str, int]] = PARTS
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(part, result), table by table."""
-    found = [(file.name.partition(".")[0], json.loads(file.read_text())) for file in (data / chapter).glob("*.json")]
+    found = [
+        (file.name.partition(".")[0], judge_again(json.loads(file.read_text(encoding="utf-8"))))
+        for file in (data / chapter).glob("*.json")
+    ]
     order = list(parts)
     yield from sorted(found, key=lambda pair: (pair[1]["number"].split()[1], pair[1]["name"], order.index(pair[0])))
 
 
 def claims(data: Path, chapter: str = "chapter4", parts: Mapping[str, tuple[str, int]] = PARTS) -> str:
     """Every claim that was judged, on everything that it was run on."""
-    rows: dict[str, list[list[str]]] = {}
-    for part, result in list_parts(data, chapter, parts):
-        name, rounds = parts[part]
-        ran = f"{name}; {format_count(rounds)} rounds, {max(row['n'] for row in result['rows'])} trainings"
-        for claim in (claim for claim in result["findings"] if claim["holds"] is not None or is_in_part(claim)):
-            cells = [claim["claim"], ran, tell_verdict(claim), shorten_test(claim)]
-            rows.setdefault(f"**`{result['name']}`** {result['shows']}.", []).append(cells)
-    header = ["claim", "run on", "verdict", "how it was tested"]
-    return "\n\n".join(text for name, cells in rows.items() for text in (name, make_markdown(header, cells, n_words=4)))
+    return write_claims(list_parts(data, chapter, parts), parts)
 
 
 def gaps(data: Path) -> str:
@@ -72,13 +71,22 @@ def gaps(data: Path) -> str:
 
 
 def show_gap(control: Row, other: Row, *, n_rows: int) -> str:
-    """The mean difference; where the trainings' values are kept, p of a paired test, times the rows of the table."""
+    """The mean difference with p times the rows of the table: of a paired test where the trainings' values are kept,
+    otherwise, online, of Welch's, from the two means, spreads and numbers of trainings.
+
+    Why not offline: folds make both sides of a pair go up and down together, so that Welch's test errs towards 1.
+    """
     loss = format_signed(other["ours"] - control["ours"], decimals=1 if control["metric"] == ONLINE else 3)
     ours, theirs = (
         {(each["fold"], each["repeat"]): each["value"] for each in row.get("values", ())} for row in (other, control)
     )
     if not ours or ours.keys() != theirs.keys():
-        return loss
+        if control["metric"] != ONLINE:
+            return loss
+        test = ttest_ind_from_stats(
+            *(row[key] for row in (other, control) for key in ("ours", "std", "n")), equal_var=False
+        )
+        return f"{loss} (u\u00a0{format_p(min(1.0, n_rows * float(test.pvalue)))})"
     test = paired_t_test([ours[each] for each in ours], [theirs[each] for each in ours])
     return f"{loss} (p\u00a0{format_p(min(1.0, n_rows * test.p))})"
 
@@ -140,6 +148,20 @@ def show_loss(found: dict[str, Any], way: str, user: str, metric: str) -> str:
     return f"{format_signed(test.mean_difference)} (p\u00a0{format_p(test.p)})"
 
 
+def tell_quantity(data: Path) -> str:
+    """Way by way, beside equal searches: for whom a loss is shown, and what the client with the most searches loses."""
+    found = read(data, "quantity")["ways"]
+    lines = []
+    for way in (way for way in WAYS if way in found and way != "equal"):
+        tests = {user: paired_t_test(*pair_with_equal(found, way, user, "own")) for user in USERS}
+        cases = {user: (test.mean_difference, test.p) for user, test in tests.items()}
+        most = show_mean(found, way, "4")
+        n = len(found[way][USERS[0]]["own"])
+        words = f"{WAYS[way][0].upper()}{WAYS[way][1:]} ({n} trainings)"
+        lines.append(f"- {words}: {tell_cases(cases, 'equal searches')}; client 4 {most}.")
+    return "\n".join(lines)
+
+
 def show_mean(found: dict[str, Any], way: str, client: str) -> str:
     """Over users: a client's own nDCG@10, or its difference from equal searches."""
     pairs = [pair_with_equal(found, way, user, client) for user in USERS]
@@ -147,4 +169,41 @@ def show_mean(found: dict[str, Any], way: str, client: str) -> str:
     return format_value(ours, decimals=3) if way == "equal" else format_signed(ours - equal)
 
 
-TABLES: Tables = {"chapter4-claims": claims, "chapter4-gaps": gaps, "chapter4-quantity": quantity}
+def commands(data: Path, chapter: str = "chapter4") -> str:
+    """The commands that gave the kept results, from what these record; one for all results of the same options."""
+    groups: dict[str, list[str]] = {}
+    for _, result in list_parts(data, chapter):
+        groups.setdefault(tell_options(result), []).append(result["name"])
+    return "\n".join(f"    hushrank reproduce {' '.join(names)}{options}" for options, names in groups.items())
+
+
+def tell_options(result: Mapping[str, Any]) -> str:
+    """`--data MQ2008 --repeats 2 --only ranker=linear`"""
+    where = "" if result["data"]["is_stand_in"] else f" --data {result['data']['name'].upper()}"
+    changes, only = (
+        "".join(f" --{option} {key}={show_setting(value)}" for key, value in result[name].items())
+        for option, name in (("set", "changes"), ("only", "only"))
+    )
+    return f"{where} --repeats {count_repeats(result)}{changes}{only}"
+
+
+def count_repeats(result: Mapping[str, Any]) -> int:
+    """Of the rows' values; where these were not kept, of their number, which is that of folds and repeats."""
+    ran = [row for row in result["rows"] if row["ours"] is not None]
+    kept = [{each["repeat"] for each in row["values"]} for row in ran if row.get("values")]
+    n_folds = len(result["changes"].get("folds") or range(N_FOLDS))
+    return max(map(len, kept)) if kept else max(row["n"] for row in ran) // n_folds
+
+
+def show_setting(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"'{text}'" if " " in text or "[" in text else text
+
+
+TABLES: Tables = {
+    "chapter4-claims": claims,
+    "chapter4-gaps": gaps,
+    "chapter4-quantity": quantity,
+    "chapter4-quantity-said": tell_quantity,
+    "chapter4-commands": commands,
+}

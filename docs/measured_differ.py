@@ -15,6 +15,7 @@ from typing import Any
 
 from scipy.stats import t as student
 from tables import USERS, Row, Tables, make_markdown, read, show_spread
+from told import Case, join_words, tell_place
 
 from hushrank.data.shapes import shape_named
 from hushrank.data.synthetic import generate_folds, generate_wrapped
@@ -42,6 +43,7 @@ LEAST_CLOSED = 0.5  # of that gap, by the best remedy
 LEVEL = 0.05
 MARGIN = 0.002  # within which a remedy costs nothing
 OTHERS = ("averaging", "local", "fedper")  # what remedies are tested against
+NEEDED = OTHERS[:2]  # without a test against these nothing is said to hold
 NAMES = {  # of remedies, as the page calls them
     "averaging": "averaging (`none`)",
     "local": "local training",
@@ -66,6 +68,12 @@ SETTINGS = {  # {name of a block: how the setting begins in the measurements}
     "network-linear": "linear, as the network",
     "alike-four": "clients alike (control): four clients",
     "alike-many": "clients alike (control): 1,000 clients",
+    "four-long": "with rounds=30000: four clients",
+    "other-many-long": "with rounds=3000: other data (common .3, noise 1): 1,000 clients",
+    "many-network": "with ranker=mlp: 1,000 clients",
+    "private-network-1": "with ranker=mlp, server_rate=1.0: epsilon 4",
+    "private-network-3": "with ranker=mlp, server_rate=3.0: epsilon 4",
+    "private-network-10": "with ranker=mlp, server_rate=10.0: epsilon 4",
 }
 
 
@@ -158,7 +166,7 @@ def describe_cell(row: Row, remedy: str) -> str:
 
 def has_gap(row: Row) -> bool:
     """Whether the ceiling is so far above averaging that a share of it says something."""
-    if row["metric"] != QUALITY or "ceiling" not in row["remedies"]:
+    if row["metric"] != QUALITY or not {"averaging", "ceiling"} <= row["remedies"].keys():
         return False
     gap, error = find_gap(row)
     return error is not None and gap > LEAST_GAP * error
@@ -188,31 +196,89 @@ CLAIMED = {  # {setting at c = .5: in words}; no setting of a remedy was chosen 
 }
 
 
+FEDPERS = {  # {setting: settings with FedPer's networks after as many searches}. Why several: the best of them counts
+    "network-linear": ("network",),
+    "many": ("many-network",),
+    "private": tuple(f"private-network-{rate}" for rate in (1, 3, 10)),
+}
+
+
+def compare_all(data: Path, setting: str, user: str, row: Row) -> dict[str, Case]:
+    """{other remedy: how far `tastes` is above it, and p}; a linear ranker has FedPer's network beside it."""
+    if "tastes" not in row["remedies"]:
+        return {}
+    compared = {other: compare_with(row, other) for other in OTHERS if other in row["remedies"]}
+    rows = [find_rows(data, each).get(user) for each in FEDPERS.get(setting, ())]
+    if there := [each for each in rows if each is not None]:
+        best = max(there, key=lambda each: each["remedies"]["fedper"]["mean"])
+        compared["fedper"] = compare_with(row, "fedper", best)
+    return compared
+
+
 def claims(data: Path) -> str:
     """Whether `tastes` beats averaging, local training and FedPer, and closes half of the gap."""
-    fedper = find_rows(data, "network")
     lines = []
     for setting, words in CLAIMED.items():
         for i, (user, row) in enumerate(find_rows(data, setting).items()):
-            compared = {other: compare_with(row, other) for other in OTHERS if other in row["remedies"]}
-            if setting == "network-linear":
-                compared["fedper"] = compare_with(row, "fedper", fedper[user])
+            compared = compare_all(data, setting, user, row)
             cells = [show_difference(*compared[other]) if other in compared else "–" for other in OTHERS]
             title = f"{words} ({row['data_sets']} data sets)" if i == 0 else ""
-            lines.append([title, user, *show_gap(row), *cells, judge(row, list(compared.values()))])
+            lines.append([title, user, *show_gap(row), *cells, judge(row, compared)])
     header = ["setting", "user", "gap", "closed", "over averaging", "over local training", "over `fedper`", "holds"]
     return make_markdown(header, lines, n_words=2)
 
 
-def compare_with(row: Row, other: str, theirs: Row | None = None) -> tuple[float, float | None]:
-    """How far `tastes` is above another remedy, perhaps of another setting, and p; None where no test can be made."""
-    ours, beside = row["remedies"]["tastes"], (theirs or row)["remedies"][other]
-    if theirs is None or "values" not in ours or "values" not in beside:
-        return ours["mean"] - beside["mean"], ours.get(f"p against {other}") if theirs is None else None
-    common = [one for one in ours["values"] if one in beside["values"]]
+def verdicts(data: Path) -> str:
+    """In words: for whom it holds in each setting, and what fails for whom it does not."""
+    lines = []
+    for setting, words in CLAIMED.items():
+        rows = find_rows(data, setting)
+        judged = {user: judge(row, compare_all(data, setting, user, row)) for user, row in rows.items()}
+        failed = {user: tell_failures(data, setting, user, row) for user, row in rows.items() if judged[user] != "yes"}
+        rest = [f"{user} users: {'; '.join(whys)}" for user, whys in failed.items()]
+        said = f"**{words[0].upper()}{words[1:]}: {tell_for_whom(judged)}.**"
+        lines.append(" ".join(["-", said, *(f"{why[0].upper()}{why[1:]}." for why in rest)]))
+    return "\n".join(lines)
+
+
+def tell_for_whom(judged: Mapping[str, str]) -> str:
+    """{user: verdict}"""
+    held = [user for user, verdict in judged.items() if verdict == "yes"]
+    if held:
+        return f"holds for {'all' if len(held) == len(USERS) else join_words(held)} users"
+    if "no" in judged.values():
+        return "does not hold"
+    return "not tested" if judged else "not run"
+
+
+_IN_WORDS = {"averaging": "averaging", "local": "local training", "fedper": "`fedper`"}
+
+
+def tell_failures(data: Path, setting: str, user: str, row: Row) -> list[str]:
+    """What is not as it should be."""
+    whys = []
+    compared = compare_all(data, setting, user, row)
+    if has_gap(row) and compared and row["remedies"]["tastes"]["closed"] < LEAST_CLOSED:
+        closed = format_value(row["remedies"]["tastes"]["closed"], decimals=2).replace("-", "\u2212")
+        whys.append(f"{closed} of the gap is closed")
+    whys += [f"not tested against {_IN_WORDS[other]}, which was not run" for other in NEEDED if other not in compared]
+    for other, (difference, p) in compared.items():
+        if difference <= 0 or p is None or p >= LEVEL:
+            whys.append(f"{tell_place(difference, p)} {_IN_WORDS[other]}, {show_difference(difference, p)}")
+    if "ceiling" in row["remedies"] and not has_gap(row):
+        whys.append("the ceiling is not above averaging by two standard errors, so no share is asked")
+    return whys
+
+
+def compare_with(row: Row, other: str, theirs: Row | None = None, *, ours: str = "tastes") -> Case:
+    """How far a remedy is above another one, perhaps of another setting, and p; None where no test can be made."""
+    mine, beside = row["remedies"][ours], (theirs or row)["remedies"][other]
+    if theirs is None or "values" not in mine or "values" not in beside:
+        return mine["mean"] - beside["mean"], mine.get(f"p against {other}") if theirs is None else None
+    common = [one for one in mine["values"] if one in beside["values"]]
     if len(common) < 2:
-        return ours["mean"] - beside["mean"], None
-    test = paired_t_test(*([each["values"][one] for one in common] for each in (ours, beside)))
+        return mine["mean"] - beside["mean"], None
+    test = paired_t_test(*([each["values"][one] for one in common] for each in (mine, beside)))
     return test.mean_difference, test.p
 
 
@@ -223,7 +289,7 @@ def show_difference(difference: float, p: float | None) -> str:
 
 def show_gap(row: Row) -> list[str]:
     """The gap with its standard error, and the share of it that is closed."""
-    if "ceiling" not in row["remedies"]:
+    if not {"averaging", "ceiling", "tastes"} <= row["remedies"].keys():
         return ["–", "–"]
     gap, error = find_gap(row)
     shown = f"{format_signed(gap)}{'' if error is None else f' ± {format_value(error)}'}"
@@ -231,13 +297,17 @@ def show_gap(row: Row) -> list[str]:
     return [shown, closed if has_gap(row) else "no gap"]
 
 
-def judge(row: Row, compared: Sequence[tuple[float, float | None]]) -> str:
-    """Above each of the others with p below .05, and half of the gap closed where there is one."""
-    if has_gap(row) and row["remedies"]["tastes"]["closed"] < LEAST_CLOSED:
+def judge(row: Row, compared: Mapping[str, Case]) -> str:
+    """Above each of the others with p below .05, and half of the gap closed where there is one.
+
+    What was not compared with averaging and local training by a test is not tested, whatever it was compared with.
+    """
+    if compared and has_gap(row) and row["remedies"]["tastes"]["closed"] < LEAST_CLOSED:
         return "no"
-    if any(difference <= 0 or (p is not None and p >= LEVEL) for difference, p in compared):
+    if any(difference <= 0 or (p is not None and p >= LEVEL) for difference, p in compared.values()):
         return "no"
-    return "not tested" if any(p is None for _, p in compared) else "yes"
+    is_tested = all(other in compared for other in NEEDED) and all(p is not None for _, p in compared.values())
+    return "yes" if is_tested else "not tested"
 
 
 def alike(data: Path) -> str:
@@ -248,7 +318,8 @@ def alike(data: Path) -> str:
         for i, user in enumerate(USERS):
             row = rows[user]
             means = [format_value(row["remedies"][r]["mean"], decimals=4) for r in ("averaging", "tastes")]
-            lines.append([title if i == 0 else "", user, *means, format_p(row["equivalent_within_.002_p"])])
+            named = f"{title} ({row['data_sets']} data sets)" if i == 0 else ""
+            lines.append([named, user, *means, format_p(row["equivalent_within_.002_p"])])
     return make_markdown(["", "user", NAMES["averaging"], NAMES["tastes"], "p, equal within .002"], lines, n_words=2)
 
 
@@ -272,6 +343,7 @@ BOTH = ("four clients", "1,000 clients, 20 groups")
 TABLES: Tables = {
     **{f"differ-skew-{partition}": partial(skew_picture, partition=partition) for partition in DIVIDED},
     "differ-claims": claims,
+    "differ-verdicts": verdicts,
     "differ-four": partial(of_settings, settings=["four"]),
     "differ-many": partial(of_settings, settings=["many"]),
     "differ-private": partial(of_settings, settings=["private", "private-many"], titles=["4 groups", "20 groups"]),
