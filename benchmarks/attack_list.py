@@ -10,4 +10,4 @@ OTHERS = (
     *("sign-flip", "gaussian", "scaled", "min-max", "min-max:full", "min-sum", "min-sum:full"),
     *("tailored", "tailored:full", "at-bound", "promote"),
 )
-LEFT_OUT = ("fang-median", "false-rewards", "opposite-model", "sidestep")
+LEFT_OUT = ("fang-median", "false-rewards", "opposite-model", "sidestep", "framing", "cycle")

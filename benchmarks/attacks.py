@@ -16,7 +16,10 @@ are asked in a round, and attacks that know `watchful`:
         --shares 0,1,5,10,20 --others-at 1,5,10,20 --rules mean,median,watchful \
         --attacks none,poisoned-clicks,sign-flip,little-is-enough,min-max
     ... --json docs/benchmarks/attacks_adaptive.json --shares 0 --others-at 10,30 --rules mean,watchful --attacks \
-        none,sign-flip:rare,sign-flip:late,promote:rare,promote:late,min-max:disguised,sidestep,sidestep:turning
+        none,sign-flip:rare,sign-flip:late,promote:rare,promote:late,min-max:disguised,sidestep,\
+        sidestep:turning,framing
+    ... --json docs/benchmarks/attacks_adaptive.json --resume --shares 0 --others-at 10,20,30 \
+        --rules mean,norm-bound,multi-krum,watchful --attacks none,cycle,cycle:full
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ import numpy as np
 
 from benchmarks.attack_list import OTHERS, THESIS
 from benchmarks.attacks_compare import JUDGED, choose_rivals
-from hushrank.aggregation.named import aggregation_names
-from hushrank.aggregation.tolerance import NotDefinedError
+from hushrank.aggregation.named import RULES, aggregation_names
+from hushrank.aggregation.tolerance import NotDefinedError, assumes_malicious
 from hushrank.engine.evaluate import DivergedError
 from hushrank.engine.plan import make_plan
 from hushrank.engine.setting import Setting
@@ -57,7 +60,8 @@ from hushrank.types import Array
 USERS = ("perfect", "navigational", "informational")
 LATE = -50  # rounds from the end
 # Attacks that know how `watchful` looks and stay below it: 4.5 lengths are not yet loud, what each learnt sets liars
-# apart, honest rounds in between or before make up for lies. {name: keys}
+# apart, honest rounds in between or before make up for lies, copies accuse whom they copy, a short push forwards pays
+# for a long one backwards. {name: keys}
 _BELOW_LOUD = 4.5
 ADAPTIVE: dict[str, JsonObject] = {
     "sign-flip:rare": {"scale": _BELOW_LOUD, "attack_every": 6},
@@ -67,6 +71,9 @@ ADAPTIVE: dict[str, JsonObject] = {
     "min-max:disguised": {"knowledge": "full", "attack_disguise": True},
     "sidestep": {},
     "sidestep:turning": {"scale": 1.5, "turn_every": 10},
+    "framing": {},
+    "cycle": {},
+    "cycle:full": {"knowledge": "full"},
 }
 SHARES, OTHERS_AT = (0.0, 10.0, 20.0, 30.0, 40.0), (20.0,)
 TOLD = ("caught", "wronged")  # what rules that trust say of liars and of honest clients
@@ -128,7 +135,7 @@ class Wanted:
                         "aggregation": rule,
                         **attack_keys(attack, round(share * base.n_clients / 100), base.rounds),
                     }
-                    if rule != "mean" and (attack == PEACE or base.cohort is not None):
+                    if assumes_malicious(RULES.get(rule)) and (attack == PEACE or base.cohort is not None):
                         # Why: rules see the clients that are asked in a round, of which the same share lies on average
                         assumed = self.assumed if attack == PEACE else share
                         changes["assumed_malicious"] = round(assumed * (base.cohort or base.n_clients) / 100)

@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -61,34 +61,45 @@ CASES = {**DIFFERENT, **HEAVY}
 RULES: dict[str, Json] = {
     "mean": {"aggregation": "trimmed-mean", "assumed_malicious": 0},
     "watchful": {"aggregation": "watchful"},
+    "at random": {"aggregation": "trimmed-mean", "assumed_malicious": 0, "dropout": 0.003},
 }
+CHANCE = ("labels-1, 9 clients",)
 
 
-def train(data: str, case: str, rule: str, rounds: int, repeats: int) -> dict[str, list[CellResult]]:
-    """{user: the trainings of every fold and repeat}"""
-    size = {"data": data, "rounds": rounds, "repeats": repeats, "clicks": list(USERS), "eval_every": rounds}
+def train(data: str, case: str, rule: str, user: str, rounds: int, repeats: int) -> list[CellResult]:
+    """The trainings of every fold and repeat."""
+    size = {"data": data, "rounds": rounds, "repeats": repeats, "eval_every": rounds}
     searches = {} if "quantity" in CASES[case].get("partition", "") else {"interactions": 5}
-    recipe = change_recipe(NAMED["fpdgd"], {**size, **searches, **RULES[rule], **CASES[case]})
-    results, _ = simulate(resolve(recipe), Options(workers=1))
-    return {user: [result for result in results if result.user == user] for user in recipe.users}
+    recipe = change_recipe(NAMED["fpdgd"], {**size, **searches, **RULES[rule], **CASES[case], "clicks": user})
+    return simulate(resolve(recipe), Options(workers=1))[0]
 
 
-def measure(task: tuple[str, str, int, int]) -> list[Json]:
-    """A row for each user, and one by the clients' own labels where they have such."""
-    data, case, rounds, repeats = task
-    alike, watched = (train(data, case, rule, rounds, repeats) for rule in RULES)
+def users_of(case: str) -> Sequence[str]:
+    return (CASES[case]["clicks"],) if "clicks" in CASES[case] else USERS
+
+
+def rules_of(case: str) -> Sequence[str]:
+    return [rule for rule in RULES if rule != "at random" or case in CHANCE]
+
+
+def make_rows(case: str, user: str, trained: Mapping[str, Sequence[CellResult]]) -> list[Json]:
+    """A row by everybody's labels, and one by the clients' own where they have such; trained: {rule: trainings}."""
+    watched, alike = trained["watchful"], trained["mean"]
+    about = {
+        **{
+            "case": case,
+            "user": user,
+            "n_clients": CASES[case]["n_clients"],
+            "repeats": 1 + max(training.repeat for training in watched),
+        },
+        "same_bits": all(np.array_equal(a.params, b.params) for a, b in zip(watched, alike, strict=True)),
+        "left_out": round(float(np.mean([np.nanmean(t.shown["evidence/wronged"]) for t in watched])), 4),
+    }
     by_labels = {"everybody's": OFFLINE, **({"own": OWN["test"]} if CASES[case].get("partition") == "intents" else {})}
-    rows = []
-    for user, trainings in watched.items():
-        about = {
-            **{"case": case, "user": user, "n_clients": CASES[case]["n_clients"], "repeats": repeats},
-            "same_bits": all(np.array_equal(a.params, b.params) for a, b in zip(trainings, alike[user], strict=True)),
-            "left_out": round(float(np.mean([np.nanmean(t.shown["evidence/wronged"]) for t in trainings])), 4),
-        }
-        for labels, metric in by_labels.items():
-            found = {rule: last_values(of[user], metric) for rule, of in (("watchful", watched), ("mean", alike))}
-            rows.append({**about, "labels": labels, **found})
-    return rows
+    return [
+        {**about, "labels": labels, **{rule: last_values(each, metric) for rule, each in trained.items()}}
+        for labels, metric in by_labels.items()
+    ]
 
 
 def last_values(trainings: Sequence[CellResult], metric: str) -> list[float]:
@@ -114,6 +125,13 @@ def compare(row: Json) -> Json:
         **{"n": len(gaps), "average": round(float(np.mean(theirs)), 4), "gap": round(float(gaps.mean()), 5)},
         "error": round(float(gaps.std(ddof=1) / np.sqrt(len(gaps))), 5),
     }
+    if "at random" in row:
+        by_chance = np.subtract(row["at random"], theirs)
+        found["by_chance"] = {
+            "gap": round(float(by_chance.mean()), 4),
+            "deviation": round(float(by_chance.std(ddof=1)), 4),
+            "p": paired_t_test(ours, row["at random"]).p,
+        }
     if row["same_bits"]:
         return {**found, "p_equal": None, "p_not_lower": None, "p_lower": None}
     not_lower = find_p_not_lower(ours, theirs)
@@ -159,11 +177,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = {"data": Path(asked.data).name.lower(), "rounds": asked.rounds, "margin": MARGIN}
     rows = read_kept(asked.json, about)
     done = {row["case"] for row in rows if row["repeats"] == asked.repeats} if asked.resume else set()
-    tasks = [(asked.data, case, asked.rounds, asked.repeats) for case in asked.cases if case not in done]
+    cases = {case: [user for user in users_of(case) if user in asked.users] for case in asked.cases if case not in done}
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-        for done_now in as_completed([pool.submit(measure, task) for task in tasks]):
-            found = done_now.result()
-            rows = [row for row in rows if row["case"] != found[0]["case"]] + found
+        trained = {
+            (case, user): [
+                pool.submit(train, asked.data, case, rule, user, asked.rounds, asked.repeats) for rule in rules_of(case)
+            ]
+            for case, users in cases.items()
+            for user in users
+        }
+        for case, users in cases.items():
+            found: list[Json] = []
+            for user in users:
+                each = trained.pop((case, user))
+                found += make_rows(case, user, dict(zip(rules_of(case), (t.result() for t in each), strict=True)))
+            rows = [row for row in rows if row["case"] != case or row["user"] not in users] + found
             if asked.json is not None:
                 write_rows(asked.json, about, rows)
             for row in judge_rows(found):
@@ -179,8 +207,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="file to write")
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="of one rule and user each, at once")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="the others stay as kept")
+    parser.add_argument("--users", nargs="+", default=list(USERS), choices=USERS, help="the others stay as kept")
     parser.add_argument("--resume", action="store_true", help="leave out cases that the file has with so many repeats")
     return parser
 

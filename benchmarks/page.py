@@ -205,12 +205,12 @@ def describe_gpu_kernel(data: Path) -> list[str]:
     """What one kernel for a client's whole round gains, and what is left."""
     lines = [
         f"| `{row['name']}` | {row['before']:,} | {row['now']:,} | {row['times']} | "
-        f"{row['microseconds_per_round']} | {row['microseconds_in_kernel'] or ''} | {row['lists']} |"
+        f"{row['microseconds_per_round']} | {row['microseconds_in_kernel'] or ''} | {row['lists']} | {row['form']} |"
         for row in read(data, "gpu_kernel")["rows"]
     ]
     header = [
-        "| benchmark | before, per second | now, per second | times | a round, in us | in the kernel | lists |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| benchmark | before, per second | now, per second | times | a round, in us | in the kernel | lists | form |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |",
     ]
     return ["### One kernel for a client's round", _GPU_KERNEL, "\n".join([*header, *lines]), _GPU_BOUND]
 
@@ -273,17 +273,22 @@ CPU-second in the best of the turns, and their ratio. `python -m benchmarks.engi
 
 _GPU_KERNEL = """The rows above were taken when XLA made some eighty kernels of a round, each of which waited for
 the one before. Now all that a client does in a round is one kernel ([how](engine.md)), and rounds in a row are one
-graph that the GPU runs by itself. Every version first gave the plain round's answer. Rows
-whose lists are *merged* were measured side by side with *before*. Rows whose lists are held as a *whole* were measured
-apart from it, with the kernel's first form; its present form has not been timed for them."""
+graph that the GPU runs by itself. Every version first gave the plain round's answer. *Form* says which form of the
+kernel a row was measured with. *Present* and *second* were measured side by side with *before*, *first* apart from it;
+10,000 clients and `mslr-like` have not been timed with the present form."""
 _GPU_BOUND = """What limits them (`python -m benchmarks.gpu_profile`; all variants are in
-`docs/benchmarks/gpu_kernel.json`): a round of 1,000 linear clients spends half of its time in the kernel and half in
-some twenty small kernels and copies that sample, name keys and add up. 10,000 clients spend nine tenths of it in the
-kernel (286 of 319 us with tiles of 64), and there lists that are merged tile by tile are slower, 71 instead of 142
-million a second: they take more instructions. For 15 small trainings merging is faster, 12.0 instead of 10.7 million.
-`mslr-like` spends two thirds in the kernel, and the network 86 %. A network's weights and products take 255 registers
-of each thread, as compiled, so that a multiprocessor holds two clients at a time; we did not measure what they wait
-for. Tiles of 16 or 64 documents, two or eight warps, and products in six parts of bfloat16 were slower."""
+`docs/benchmarks/gpu_kernel.json`): a round of 1,000 linear clients spends two thirds of its time in the kernel and one
+third in some twenty small kernels and copies that sample, name keys and add up; 15 small trainings likewise. 10,000
+clients spend nine tenths of it in the kernel (286 of 319 us with tiles of 64), and there lists that are merged tile by
+tile are slower, 71 instead of 142 million a second: they take more instructions. For 15 small trainings merging was
+faster, 12.0 instead of 10.7 million (first form). `mslr-like` spends two thirds in the kernel.
+
+A network spends nine tenths of a round in the kernel. Its present form takes a third of the instructions of the second,
+as compiled, and is no faster: 16.0 million a second with two warps for a client, 11.6 with one, where the second form
+had 16.0 with four. So it is not the number of instructions that limits it. A thousand clients are eight for each of 132
+multiprocessors; a client's searches follow one another, and so do the ten results of a list and the places between two
+of them. What remains is waiting, which more clients at once would hide; which instructions wait has not been measured.
+Tiles of 16 or 64 documents, eight warps, and products in six parts of bfloat16 were slower."""
 _SIDE_BY_SIDE = """\
 How many times the interactions per CPU-second of the research code that was published with the papers, training only.
 Both codes ran on **one machine**, by turns, one thread each, on fold 1 of the real MQ2007. The ratio is the median of

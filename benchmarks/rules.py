@@ -3,7 +3,8 @@
     python -m benchmarks.rules --json docs/benchmarks/rules.json [--rules watchful]
 
 Each measurement runs in a process of its own, because peak memory is a process's. The updates themselves (float32) are
-not counted. A tenth of the clients is assumed malicious; a tenth sends updates five times as long.
+not counted. A tenth of the clients is assumed malicious; a tenth sends updates five times as long. `watchful:copies` is
+the worst case of `watchful`: just below half of the clients have sent near copies of one update for seven rounds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ SHAPES = ((10, 46), (1_000, 136), (10_000, 1_000))  # clients, parameters
 _CHECKED = (23, 9)  # where a naive version is quick enough
 _ENOUGH_S = 1.0  # of repeated calls
 _BEFORE = {"detector": 2, "watchful": 6}  # rounds before the measured one; Why: without memory they do little
+COPIES = "watchful:copies"
+_APART = 0.3  # of a length; Why: then a near copy has a cosine of .958 with what it copies and of .917 with the others
 
 
 def draw_round(n: int, p: int) -> Gathered:
@@ -36,6 +39,18 @@ def draw_round(n: int, p: int) -> Gathered:
     updates = generator.standard_normal((n, p), dtype=np.float32)
     updates[: n // 10] *= 5
     return Gathered(updates, np.full(n, 5, np.float32), np.arange(n), np.zeros(p, np.float32), 1)
+
+
+def draw_copies(n: int, p: int) -> Gathered:
+    """Fewer than half are one update and near copies of it; no two copies are near each other, so that none speaks for
+    another and each is compared with all. Why fewer than half: otherwise copies count as usual, and are forgiven."""
+    round = draw_round(n, p)
+    aside = np.random.default_rng((n, p, 1)).standard_normal(((n - 3) // 2, p))
+    copied = round.updates[-1] / np.linalg.norm(round.updates[-1])
+    aside -= (aside @ copied)[:, None] * copied
+    aside /= np.linalg.norm(aside, axis=1)[:, None]
+    round.updates[-len(aside) - 1 : -1] = np.sqrt(p) * (copied + _APART * aside)
+    return round
 
 
 def count_assumed(n: int) -> int:
@@ -111,9 +126,10 @@ def make_rule(name: str, m: int) -> CheckedRule:
     return rule
 
 
-def measure(name: str, n: int, p: int) -> Json:
+def measure(what: str, n: int, p: int) -> Json:
     """In this process: time of a call, and how far the peak of memory rose."""
-    rule, round = make_rule(name, count_assumed(n)), draw_round(n, p)
+    name, _, case = what.partition(":")
+    rule, round = make_rule(name, count_assumed(n)), (draw_copies if what == COPIES else draw_round)(n, p)
     before = peak_bytes()
     for number in range(2, 2 + _BEFORE.get(name, 0)):
         combined, params = rule(round), round.params + 0.1 * number
@@ -125,7 +141,14 @@ def measure(name: str, n: int, p: int) -> Json:
         times.append(time_call(rule, round))
     wall, cpu = (median(each) for each in zip(*times, strict=True))
     sizes = {"n_clients": n, "n_params": p}
-    return {"rule": name, **sizes, "seconds": wall, "cpu_seconds": cpu, "peak_bytes": peak}
+    return {
+        "rule": name,
+        **({"case": case} if case else {}),
+        **sizes,
+        "seconds": wall,
+        "cpu_seconds": cpu,
+        "peak_bytes": peak,
+    }
 
 
 def time_call(rule: CheckedRule, round: Gathered) -> tuple[float, float]:
@@ -142,16 +165,18 @@ def peak_bytes() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="file to write")
-    parser.add_argument("--rules", nargs="+", choices=list(NAIVE), help="only these; the file keeps its other rows")
+    parser.add_argument(
+        "--rules", nargs="+", choices=[*NAIVE, COPIES], help="only these; the file keeps its other rows"
+    )
     parser.add_argument("--one", nargs=3, metavar=("RULE", "CLIENTS", "PARAMETERS"), help="measure only this")
     asked = parser.parse_args(arguments)
     if asked.one is not None:
         print(json.dumps(measure(asked.one[0], int(asked.one[1]), int(asked.one[2]))))
         return 0
-    wanted = asked.rules or list(NAIVE)
+    wanted = asked.rules or [*NAIVE, COPIES]
     rows = read_others(asked.json, wanted)
-    for name in [name for name in RULES if name in wanted]:
-        gap = measure_gap(name)
+    for name in [name for name in (*RULES, COPIES) if name in wanted]:
+        gap = measure_gap(name.partition(":")[0])
         if not gap < 1e-5:  # Why: the geometric median ends within its own tolerance
             raise SystemExit(f"{name} differs from the naive version by {gap:.1e}; not timed.")
         for n, p in SHAPES:
@@ -168,7 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def read_others(path: Path | None, wanted: Sequence[str]) -> list[Json]:
     """Rows of an earlier measurement that is not repeated."""
     kept = [] if path is None or not path.exists() else read_json(path)["rules"]
-    return [row for row in kept if row["rule"] not in wanted]
+    return [row for row in kept if name_row(row) not in wanted]
+
+
+def name_row(row: Json) -> str:
+    """RULE or RULE:CASE"""
+    return ":".join(str(row[part]) for part in ("rule", "case") if part in row)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,12 @@ from typing import Any
 import measured_attacks
 import measured_audit
 import measured_chapter4
+import measured_chapter4_said
 import measured_chapter5
 import measured_chapter6
 import measured_differ
+import measured_differ_kinds
+import measured_differ_said
 import measured_fedps
 import measured_forget
 import measured_leaks
@@ -259,9 +262,12 @@ TABLES: Tables = {
     **measured_audit.TABLES,
     **measured_attacks.TABLES,
     **measured_differ.TABLES,
+    **measured_differ_said.TABLES,
+    **measured_differ_kinds.TABLES,
     **measured_sharing.TABLES,
     **measured_rules.TABLES,
     **measured_chapter4.TABLES,
+    **measured_chapter4_said.TABLES,
     **measured_chapter5.TABLES,
     **measured_chapter6.TABLES,
     **measured_forget.TABLES,

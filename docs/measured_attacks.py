@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import numpy as np
-from tables import USERS, Row, Tables, make_markdown, read
+from tables import USERS, Row, Tables, make_markdown, read, show_spread
 
 from hushrank.look.numbers import format_p, format_signed, format_value
 from hushrank.metrics.significance import bonferroni, paired_t_test
@@ -23,6 +24,8 @@ FANG = {  # {rule: the attack that is made for it}
     **dict.fromkeys(OTHERS, "fang-trimmed-mean:full"),
 }
 CHOSEN_AT = 20.0  # per cent malicious clients
+CYCLE = ("cycle", "cycle:full")  # what beats `watchful`; measured under two more rules
+WITHSTAND = ("norm-bound", "multi-krum")
 VERDICTS = ("nobody judged", "same bits", "equal", "not lower", "lower", "not shown")  # of `benchmarks.expelled`
 
 
@@ -122,16 +125,35 @@ def judged(data: Path) -> str:
 
 
 def judged_setting(data: Path) -> str:
-    """What was run over five seeds, and what was not."""
-    found = read(data, "attacks_judged")
-    run, not_run = list(dict.fromkeys(cell["attack"] for cell in found["cells"])), found["attacks_not_run"]
-    named = ", ".join(quote_attack(attack) for attack in not_run)
-    missing = f" Not run over five seeds, so that only the table above is about them: {named}." if not_run else ""
-    of_all = f"{len(run)} of the {len(run) + len(not_run)}" if not_run else f"all {len(run)}"
+    """What was run over five seeds, what was not, and how the rule to compare with was chosen."""
+    found, shares = read(data, "attacks_judged"), judged_shares(data)
+    names = [attack.partition(":")[0] for attack in shares]
+    n_twice = len(names) - len(set(names))
+    many, once = ([attack for attack, of in shares.items() if (len(of) > 1) == several] for several in (True, False))
+    told = " and ".join(f"{share:g}" for share in shares[once[0]])
+    *first, last = (f"{share:g}" for share in shares[many[0]])
+    named = ", ".join(quote_attack(attack) for attack in found["attacks_not_run"])
+    missing = f" Not run over five seeds, so that only the table above is about them: {named}." if named else ""
+    lost = [cell for cell in read(data, "attacks_five")["cells"] if cell["state"] == "diverged"]
+    zeros = [f"{quote_attack(each['attack'])} at {each['share']:g} % under `{each['rule']}`" for each in lost]
     return (
-        f"The same over five seeds, {found['n_trainings']} trainings for each user, under {of_all} attacks; three "
-        f"numbers are perfect / navigational / informational users.{missing}"
+        f"The same over five seeds, {found['n_trainings']} trainings for each user: {len(set(names))} attacks, "
+        f"{n_twice} of them twice, with partial and with full knowledge, so {len(names)} variants. The {len(many)} "
+        f"of the thesis have {', '.join(first)} and {last} % malicious clients, the other {len(once)} have {told} % "
+        "alone. For each variant one rule was chosen on validation queries among all rules but `watchful`, over one "
+        "seed. Only this rule, `mean` and `watchful` were trained over five seeds; *chosen* is the better of the first "
+        "two on validation queries of these. Three numbers are perfect / navigational / informational users."
+        f"{missing} A training that diverged counts as 0: all of {' and of '.join(zeros)} did, so that the difference "
+        "there is all that `watchful` reached."
     )
+
+
+def judged_shares(data: Path) -> dict[str, list[float]]:
+    """{attack: per cent malicious clients that it was judged at}"""
+    found: dict[str, dict[float, None]] = {}
+    for cell in read(data, "attacks_judged")["cells"]:
+        found.setdefault(cell["attack"], {})[cell["share"]] = None
+    return {attack: list(shares) for attack, shares in found.items()}
 
 
 def fang(data: Path) -> str:
@@ -176,28 +198,99 @@ def judged_verdict(data: Path) -> str:
     return (
         f"`watchful` is within .005 of the chosen rule for {found['n_near']} of {found['n_cells']} combinations over "
         f"five seeds, and significantly below `mean` by more than .005 for {found['n_worse_than_mean'] or 'none'} "
-        "(one-sided t-tests, corrected for their number; `docs/benchmarks/attacks_judged.json`). With nobody lying it "
+        "(one-sided t-tests, corrected for their number; `docs/benchmarks/attacks_judged.json`, from `python -m "
+        "benchmarks.attacks_compare docs/benchmarks/attacks_five.json`). With nobody lying it "
         f"{'equals' if found['peace_holds'] else 'is not shown to equal'} `mean` within .002 for every user over these "
         "seeds, too."
     )
 
 
-def beside(data: Path, *, name: str) -> str:
-    """Quality of each user by attack, share and rule, and whose updates `watchful` left out."""
+def versions(data: Path) -> str:
+    """That the two matrices are not of one version, and how much that shows."""
+    old, new = (read(data, name) for name in ("attacks", "attacks_five"))
+    before, n_repeats = read_matrix(old), new["about"]["repeats"]
+    shifts = [
+        np.subtract(values[::n_repeats], before.test(MatrixLine(cell["attack"], cell["share"]), cell["rule"], user))
+        for cell in new["cells"]
+        for user, values in cell["test"].items()
+    ]
+    means = [float(np.mean(shift)) for shift in shifts]
+    assert old["when"] < new["when"]
+    return (
+        f"The matrix over one seed is of {old['when'][:10]}, that over five seeds of {new['when'][:10]}: the first was "
+        "measured with an earlier version of the engine and of `watchful`, so that single cells differ. The first seed "
+        f"is in both: of {len(shifts)} combinations of attack, share, rule and user {sum(s.any() for s in shifts)} "
+        f"have other values, by {format_signed(min(means))} to {format_signed(max(means))} in the mean over folds."
+    )
+
+
+def beside(data: Path, *, name: str, rules: Sequence[str] = ()) -> str:
+    """Quality of each user by attack, share and rule, and whose updates `watchful` left out; rules: default all."""
     found = read(data, name)
     matrix = read_matrix(found)
     told = {(row["attack"], row["share"]): row for row in found["cells"] if row["rule"] == "watchful"}
     rows = []
     for line in matrix.lines:
-        quality = [
-            " / ".join(format_value(matrix.mean_test(line, rule, user)) for user in matrix.users)
-            for rule in matrix.rules
-        ]
+        quality = show_users(matrix, line, rules or matrix.rules)
         left_out = [share_of_updates(told[line.attack, line.share].get(part)) for part in ("caught", "wronged")]
         rows.append([name_attack(line.attack), f"{line.share:g} %", *quality, *left_out])
-    rules = [f"`{rule}`" for rule in matrix.rules]
-    header = ["attack", "malicious", *rules, "liars' updates left out", "honest updates left out"]
+    named = [f"`{rule}`" for rule in rules or matrix.rules]
+    header = ["attack", "malicious", *named, "liars' updates left out", "honest updates left out"]
     return make_markdown(header, rows)
+
+
+def show_users(matrix: Matrix, line: MatrixLine, rules: Sequence[str]) -> list[str]:
+    """By rule: the quality of each user."""
+    by_rule = ([format_value(matrix.mean_test(line, rule, user)) for user in matrix.users] for rule in rules)
+    return [" / ".join(values) for values in by_rule]
+
+
+def withstood(data: Path) -> str:
+    """Two rules beside `watchful` under the attack that beats it, and with nobody lying."""
+    matrix, rules = read_matrix(read(data, "attacks_adaptive")), (MEAN, "watchful", *WITHSTAND)
+    lines = [line for line in matrix.lines if line.attack in (PEACE, *CYCLE)]
+    rows = [[name_attack(line.attack), f"{line.share:g} %", *show_users(matrix, line, rules)] for line in lines]
+    return make_markdown(["attack", "malicious", *(f"`{rule}`" for rule in rules)], rows)
+
+
+def withstood_verdict(data: Path) -> str:
+    """How much that attack costs, how little of it is noticed, and what other rules lose to it and to others."""
+    found, everything = read(data, "attacks_adaptive"), load(data)
+    matrix = read_matrix(found)
+    lines = [line for line in matrix.lines if line.attack in CYCLE]
+    shares = {line.share: [other for other in lines if other.share == line.share] for line in lines}
+    at = [f"{show_loss(worst_distance(matrix, of, 'watchful'))} at {share:g} %" for share, of in shares.items()]
+    left_out = [
+        fmean(row["caught"].values()) for row in found["cells"] if row["attack"] in CYCLE and row["rule"] == "watchful"
+    ]
+    bound, krum = (show_loss(worst_distance(matrix, lines, rule)) for rule in WITHSTAND)
+    others = [
+        f"`{rule}` by {show_loss(worst_distance(everything, at_share(everything, share), rule))} at {share:g} %"
+        for rule in WITHSTAND
+        for share in (20.0, 30.0)
+    ]
+    return (
+        f"**`watchful` does not withstand `cycle`.** It is below the mean with honest clients by up to {', '.join(at)} "
+        f"malicious clients (the worst kind of users), and leaves out {100 * min(left_out):.0f} to "
+        f"{100 * max(left_out):.0f} % of the liars' updates. Here `norm-bound` and `multi-krum` are the rules to "
+        f"choose: they are at most {bound} and {krum} below at every share. `multi-krum` is told how many lie; "
+        f"`norm-bound` need not know. But other attacks harm these two more than `cycle` harms `watchful`: in [the "
+        f"table above](#what-was-measured) {', '.join(others)}. No rule measured here withstands everything."
+    )
+
+
+def at_share(matrix: Matrix, share: float) -> list[MatrixLine]:
+    return [line for line in matrix.lines if line.share == share]
+
+
+def worst_distance(matrix: Matrix, lines: Sequence[MatrixLine], rule: str) -> float:
+    """Over users."""
+    found = [distance(matrix, line, rule, user) for line in lines for user in matrix.users]
+    return min(value for value in found if value is not None)
+
+
+def show_loss(distance: float) -> str:
+    return format_value(-distance)
 
 
 def share_of_updates(by_user: Row | None) -> str:
@@ -256,6 +349,43 @@ def expelled_verdict(data: Path) -> str:
     return " ".join(parts)
 
 
+def expelled_by_chance(data: Path) -> str:
+    """How far any change moves rankers that learn nothing: `watchful`, and leaving out updates at random."""
+    told = []
+    for row in (row for row in expelled_rows(data) if "by_chance" in row and not row["same_bits"]):
+        chance, deviation = row["by_chance"], row["error"] * row["n"] ** 0.5
+        told.append(
+            f"{row['user']} users {format_signed(chance['gap'], decimals=4)} with a standard deviation of "
+            f"{format_value(chance['deviation'])} over {row['n']} trainings, `watchful` "
+            f"{format_signed(row['gap'], decimals=4)} with {format_value(deviation)} (p of `watchful` less averaging "
+            f"{format_p(paired_t_test(row['watchful'], row['mean']).p)}, less leaving out at random "
+            f"{format_p(chance['p'])})"
+        )
+    return (
+        "With one label per client (`labels-1`) clients learn nothing: a ranker is no better than the first one, and "
+        "any change moves it. Leaving out .3 % of the updates at random, a little more than `watchful` left out, "
+        f"changes the quality for {'; for '.join(told)}. None of these differences can be told from chance, and no "
+        "margin of .003 can be shown among rankers that differ so much."
+    )
+
+
+def expelled_price(data: Path) -> str:
+    """What `watchful` costs where honest clients with tastes of their own are left out, by both kinds of labels."""
+    of_taste = (row for row in expelled_rows(data) if row["case"] == "intents, carry .5, 12 clients")
+    rows = {row["labels"]: row for row in of_taste if row["user"] == "perfect"}
+    union, own = rows["everybody's"], rows["own"]
+    return (
+        f"**A price was found in one place**: twelve clients with intents and perfect users. There `watchful` leaves "
+        f"out {union['left_out']:.1%} of the updates, all of them honest. By everybody's labels, the union of the "
+        f"intents, this changes nDCG@10 by {format_signed(union['gap'], decimals=4)} ± "
+        f"{format_value(union['error'], decimals=4)} ({union['n']:,} trainings, p "
+        f"{format_p(paired_t_test(union['watchful'], union['mean']).p)}): the mean is inside the margin of .003, "
+        f"and two one-sided tests do not show it. By the clients' own labels it changes nothing: "
+        f"{format_signed(own['gap'], decimals=4)} ± {format_value(own['error'], decimals=4)}, equal within .003 "
+        f"(p {format_p(own['p_equal'])})."
+    )
+
+
 def list_rows(rows: list[Row]) -> str:
     """`labels-2, 9 clients (informational); ...`"""
     users: dict[str, list[str]] = {}
@@ -275,7 +405,26 @@ def promoted(data: Path) -> str:
     return make_markdown(["`aggregation`", "mean rank", "among the first ten", "test nDCG@10"], rows)
 
 
+def false_rewards(data: Path) -> str:
+    """Liars of an evolution strategy: quality over the folds, and its difference from that with nobody lying."""
+    rows = read(data, "false_rewards")["rows"]
+    honest = rows[0]["test"]
+    lines = []
+    for row in rows:
+        quality = [show_spread(fmean(values), stdev(values)) for values in row["test"].values()]
+        gaps = [np.subtract(values, honest[user]) for user, values in row["test"].items()]
+        changed = [
+            f"{format_signed(fmean(gap))} ± {format_value(stdev(gap) / len(gap) ** 0.5)}" if gap.any() else "–"
+            for gap in gaps
+        ]
+        lines.append([row["lie"], *quality, *changed])
+    users = list(honest)
+    header = ["lie", *(f"{user} users" for user in users), *(f"difference, {u}" for u in users)]
+    return make_markdown(header, lines)
+
+
 TABLES: Tables = {
+    "attacks-false-rewards": false_rewards,
     "attacks-promoted": promoted,
     "attacks-setting": setting,
     "attacks-rules": by_rule,
@@ -286,8 +435,13 @@ TABLES: Tables = {
     "attacks-judged-verdict": judged_verdict,
     "attacks-fang": fang,
     "attacks-many": partial(beside, name="attacks_many"),
-    "attacks-adaptive": partial(beside, name="attacks_adaptive"),
+    "attacks-versions": versions,
+    "attacks-adaptive": partial(beside, name="attacks_adaptive", rules=(MEAN, "watchful")),
+    "attacks-cycle": withstood,
+    "attacks-cycle-verdict": withstood_verdict,
     "attacks-expelled": expelled,
     "attacks-expelled-heavy": partial(expelled, heavy=True),
     "attacks-expelled-verdict": expelled_verdict,
+    "attacks-expelled-chance": expelled_by_chance,
+    "attacks-expelled-price": expelled_price,
 }

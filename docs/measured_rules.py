@@ -13,10 +13,14 @@ def cost(data: Path) -> str:
     """CPU time of a round and memory beside the updates, by the size of the round."""
     found = read(data, "rules")["rules"]
     sizes = list(dict.fromkeys((row["n_clients"], row["n_params"]) for row in found))
-    cells = {(row["rule"], row["n_clients"], row["n_params"]): describe_cost(row) for row in found}
+    cells = {(name_row(row), row["n_clients"], row["n_params"]): describe_cost(row) for row in found}
     header = ["`aggregation`", *(f"{format_count(n)} x {format_count(p)}" for n, p in sizes)]
-    rules = dict.fromkeys(row["rule"] for row in found)
-    return make_markdown(header, [[f"`{rule}`", *(cells[rule, *size] for size in sizes)] for rule in rules])
+    rules = dict.fromkeys(name_row(row) for row in found)
+    return make_markdown(header, [[rule, *(cells[rule, *size] for size in sizes)] for rule in rules])
+
+
+def name_row(row: Row) -> str:
+    return f"`{row['rule']}`" + (f", {row['case']}" if "case" in row else "")
 
 
 def describe_cost(row: Row) -> str:

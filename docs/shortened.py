@@ -13,11 +13,16 @@ from hushrank.reproduce.verdicts import LEVEL
 
 VERDICTS = {True: "held", False: "**not\u00a0held**", None: "not\u00a0run"}
 _TESTS = re.compile(
-    r"(Paired t-tests(?: at level [\d.]+)?, (?:not )?corrected|Two one-sided tests within [\d.]+"
-    r"|One-sided tests, lower by less than [\d.]+|Means)"
+    r"(Paired t-tests(?: at level [\d.]+)?, (?:not )?corrected|Welch's tests, corrected"
+    r"|Two one-sided tests within [\d.]+|One-sided tests, lower by less than [\d.]+|Means)"
     r": (.*?)\.(?= |$)"
 )
-_SO = {"Paired": "significantly above", "Two": "equal", "One-sided": "shown"}  # {first word of a test: what it found}
+_SO = {  # {first word of a test: what it found}
+    "Paired": "significantly above",
+    "Welch's": "significantly above",
+    "Two": "equal",
+    "One-sided": "shown",
+}
 
 
 def shorten_test(claim: Row) -> str:
@@ -52,7 +57,7 @@ def sum_up(test: str, comparisons: Sequence[str], p: float | None) -> str:
     if len(ps) < len(differences):  # of tests for equality p was not always kept
         return f"{words}: {count(len(differences), 'difference')} {span(differences)}{said}."
     kind, level = test.split()[0], level_of(test)
-    is_above = kind == "Paired"
+    is_above = kind in ("Paired", "Welch's")
     n_so = sum(each < level and (d > 0 or not is_above) for d, each in zip(differences, ps, strict=True))
     found = f"{words}: {_SO[kind]} in {n_so} of {count(len(ps), 'case')}, {describe_span(differences)}"
     return f"{found}{'' if is_above else said}."

@@ -10,6 +10,8 @@ from gathered_rounds import make_round
 
 from hushrank.aggregation.detector import Detector, curvature_times, find_suspects, scale_errors
 from hushrank.aggregation.gap import divide_line, find_upper_group
+from hushrank.aggregation.named import find_rule
+from hushrank.aggregation.tolerance import BadResultError
 from hushrank.types import Array, Combined, Gathered, NamedArrays
 
 
@@ -93,12 +95,25 @@ def test_however_enormous_liars_are_they_are_left_out(factors: tuple[float, floa
     np.testing.assert_allclose(last.update, played[-1].updates[2:].mean(axis=0), rtol=1e-5)
 
 
-def test_an_error_beyond_all_numbers_is_the_largest_and_not_missing() -> None:
+@pytest.mark.parametrize("size", [1e200, 1e300])  # their squares are beyond float64, and so is 1e300 x 1e20
+@pytest.mark.parametrize("step", [0.0, 1.0, 1e20])
+def test_an_error_beyond_all_numbers_is_the_largest_and_not_missing(size: float, step: float) -> None:
+    """However far the ranker moves meanwhile, and without a warning: one would be an error here."""
     played = rounds(10, 12, liars=2)
     for each in played:
-        each.updates[:2] = np.sign(each.updates[:2]) * 1e200  # its square is beyond float64
+        each.updates[:2] = np.sign(each.updates[:2]) * size
+    played = [replace(each, params=step * each.params) for each in played]
     last = play(Detector(5), played)[-1]
     assert last.trust is not None and last.trust.tolist() == [0] * 2 + [1] * 8
+    np.testing.assert_allclose(last.update, played[-1].updates[2:].mean(axis=0))
+
+
+def test_lies_that_add_up_to_no_number_before_anybody_is_suspected_are_refused_without_a_warning() -> None:
+    (first, *_), rule = rounds(10, 1, liars=2), find_rule("detector")
+    first.updates[:2] = 1.7e308
+    assert rule is not None
+    with pytest.raises(BadResultError, match="aggregation=detector gave"):
+        rule(first)
 
 
 def test_one_liar_does_not_set_the_scale_of_errors() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seeds import pick_seed
 
-from hushrank.aggregation.copies import find_copies
+from hushrank.aggregation.copies import find_copies, find_voices
 from hushrank.aggregation.mean import mean_gathered
 from hushrank.aggregation.watchful import Watchful, choose_suspects, find_directions
 from hushrank.types import Array, Combined, Gathered
@@ -51,14 +51,14 @@ def test_while_nobody_lies_it_is_the_weighted_mean_bit_by_bit() -> None:
     for round in range(1, 301):
         updates, weights = (WAY + draws.standard_normal((N, P))).astype(np.float32), draws.uniform(1, 9, N)
         found = Watchful()(Gathered(updates, weights, np.arange(N), np.zeros(P), round, memory))
-        assert found.update.tolist() == mean_gathered(updates, weights).tolist()
+        assert found.update.tolist() == mean_gathered(updates, weights).tolist() and found.evidence["alike"] == 0
         memory = dict(found.memory)
 
 
 NOISE = np.random.default_rng(4)  # however it falls, it is loud
 LIES: dict[str, Callable[[Array], Array]] = {
     "opposite": lambda updates: -updates,
-    "copies": lambda updates: np.repeat(updates[:1], len(updates), axis=0),
+    "equal": lambda updates: np.repeat(-updates[:1], len(updates), axis=0),
     "loud": lambda updates: 9 * updates,
     "noise": lambda updates: 9 * NOISE.standard_normal(updates.shape),
 }
@@ -137,7 +137,7 @@ def test_a_majority_is_never_left_out_whoever_is_asked(clients: list[tuple[float
 
 def test_a_round_in_which_the_absent_and_the_present_would_be_too_many_still_moves_the_ranker() -> None:
     memory, ids = dict(play(6, n=20, liars=0)[-1].memory), np.arange(9, 17)
-    memory |= {"is_out": np.arange(20) < 9, "copies": np.where(np.arange(20) < 17, 10.0, 0.0)}
+    memory |= {"is_out": np.arange(20) < 9, "loudness": np.where(np.arange(20) < 17, 10.0, 0.0)}
     updates = WAY + np.random.default_rng(pick_seed(11)).standard_normal((8, P))
     found = Watchful()(Gathered(updates, np.ones(8), ids, np.zeros(P), 7, memory))
     assert not found.memory["is_out"].any() and left_out(found) == [] and found.evidence["left_out"] == 0
@@ -186,15 +186,82 @@ def test_updates_that_are_alike_by_chance_are_no_conspiracy() -> None:
         assert left_out(found) == []
 
 
-def test_a_liar_who_copies_one_after_another_is_caught_and_frames_hardly_anybody() -> None:
-    draws, memory, framed = np.random.default_rng(pick_seed(9)), dict[str, Array](), list[int]()
-    for round in range(1, 401):
-        updates = WAY + draws.standard_normal((20, P))
-        updates[0] = updates[1 + (round // 10) % 19]
-        found = Watchful()(Gathered(updates, np.ones(20), np.arange(20), np.zeros(P), round, memory))
-        memory, out = dict(found.memory), left_out(found)
-        framed.append(len([client for client in out if client > 0]))
-    assert 0 in out and max(framed) <= 1 and framed[-1] == 0
+def play_frames(frame: Callable[[Array, int], Array], *, n_rounds: int = 400) -> list[tuple[Array, Combined]]:
+    """Rounds of ten clients as they arrive, frame(what they learnt, round), and what comes of them."""
+    draws, memory, seen = np.random.default_rng(pick_seed(9)), dict[str, Array](), list[tuple[Array, Combined]]()
+    for round in range(1, n_rounds + 1):
+        updates = frame(WAY + draws.standard_normal((N, P)), round)
+        seen.append((updates, Watchful()(Gathered(updates, np.ones(N), np.arange(N), np.zeros(P), round, memory))))
+        memory = dict(seen[-1][1].memory)
+    return seen
+
+
+def copy_others(updates: Array, liars: int) -> Array:
+    """The first clients send what as many others learnt."""
+    return np.concatenate([updates[liars : 2 * liars], updates[liars:]])
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 8])
+@pytest.mark.parametrize("liars", [1, 2, 3, 4])
+def test_whoever_is_copied_is_never_left_out(liars: int, every: int) -> None:
+    seen = play_frames(lambda updates, r: copy_others(updates, liars) if r <= 10 or r % every == 0 else updates)
+    assert all(left_out(found) == [] for _, found in seen)
+
+
+def test_whoever_copies_one_after_another_loses_its_own_vote_and_nobody_elses() -> None:
+    seen = play_frames(lambda updates, r: np.concatenate([updates[[1 + (r // 10) % 9]], updates[1:]]))
+    assert all(left_out(found) == [] and found.evidence["alike"] == 1 for _, found in seen[10:])
+
+
+@pytest.mark.parametrize("length", [1e-9, 4.5])
+def test_several_liars_who_copy_one_client_do_not_dilute_it(length: float) -> None:
+    def dilute(updates: Array, _round: int) -> Array:
+        return np.concatenate([np.repeat(length * updates[3:4], 3, axis=0), updates[3:]])
+
+    for updates, found in play_frames(dilute, n_rounds=60)[10:]:
+        assert left_out(found) == [] and found.evidence["alike"] == 3
+        vote, own = 7 * found.update - updates[4:].sum(axis=0), np.linalg.norm(updates[3])
+        median = np.median(np.linalg.norm(updates, axis=1))
+        np.testing.assert_allclose(vote / np.linalg.norm(vote), updates[3] / own, atol=1e-6)
+        assert np.linalg.norm(vote) > 0.999 * min(own, median)  # its own, cut to the median length as in doubt
+
+
+def test_liars_who_frame_others_and_push_between_are_left_out_alone() -> None:
+    def switch_off(updates: Array, round: int) -> Array:
+        if round <= 8 or round % 8 == 0:
+            return copy_others(updates, 3)
+        return np.concatenate([np.repeat(-4 * updates[3:].mean(axis=0, keepdims=True), 3, axis=0), updates[3:]])
+
+    seen = [left_out(found) for _, found in play_frames(switch_off)]
+    assert all(set(out) <= {0, 1, 2} for out in seen) and all(out == [0, 1, 2] for out in seen[200:])
+
+
+def test_equal_lies_have_one_vote_until_they_are_left_out() -> None:
+    seen = play(400, LIES["equal"], liars=4)
+    n_alike = [found.evidence["alike"] for found in seen]
+    assert n_alike[4:8] == [0, 3, 3, 3] and left_out(seen[7]) == []  # .9 a round: the sixth copy is enough
+    assert left_out(seen[-1]) == [0, 1, 2, 3] and n_alike[-1] == 0
+
+
+def test_of_several_copies_the_one_that_moves_the_mean_most_speaks() -> None:
+    updates, all_alike = np.array([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), np.arange(5) != 4
+    everybody, ones = np.ones(5, np.bool_), np.ones(5)
+    assert find_voices(updates, ones, all_alike, everybody).tolist() == [1, 1, 2, 1, 4]  # 2.002 is longest
+    assert find_voices(updates, np.array([3.0, 1, 1, 1, 1]), all_alike, everybody).tolist() == [0, 0, 2, 0, 4]
+    assert find_voices(updates, ones, all_alike, np.arange(5) == 0).tolist() == [3, 1, 2, 3, 4]  # nobody else may copy
+    assert find_voices(updates, ones, all_alike, ~everybody).tolist() == list(range(5))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_whoever_does_not_speak_has_a_voice_that_is_near_and_no_weaker(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    updates, weights = 1 + draws.standard_normal((12, 3)), draws.uniform(1, 5, 12)
+    may_copy = draws.random(12) < 0.7
+    voices = find_voices(updates, weights, np.ones(12, np.bool_), may_copy)
+    spoken, strength = updates[voices], weights * np.linalg.norm(updates, axis=1)
+    cosines = np.einsum("ip,ip->i", updates, spoken) / np.linalg.norm(updates, axis=1) / np.linalg.norm(spoken, axis=1)
+    assert (cosines > 0.95).all() and (strength[voices] >= strength).all()
+    assert (voices[voices] == voices).all() and (voices == np.arange(12))[~may_copy].all()
 
 
 def test_clients_who_are_long_gone_are_forgotten() -> None:

@@ -65,15 +65,26 @@ def params_of(changes: Mapping[str, object], engine: str) -> Array:
     return simulate(setting, Options(engine=engine))[0][0].params
 
 
-def test_a_run_is_misled_by_them_and_falls_back_to_the_plain_engine() -> None:
+def test_a_run_under_them_falls_back_to_the_plain_engine() -> None:
     attacked = {"attack": "false-rewards"}
     setting = resolve(change_recipe(NAMED["foltr-es"], {**SMALL, **attacked}))
     assert name_engine(setting, Options(), "cpu") == "plain"
     with pytest.raises(ValueError, match="engine=numba does not do attack=false-rewards"):
         name_engine(setting, Options(engine="numba"), "cpu")
-    honest = params_of({"n_malicious": 0}, "plain")
-    for settings in ({}, {"extreme": True}, {"n_seeds": 5}, {"antithetic": False}):
-        assert not np.array_equal(params_of({**attacked, **settings}, "plain"), honest)
+    honest, one_way = (params_of({"n_malicious": 0, "antithetic": both}, "plain") for both in (True, False))
+    assert not np.array_equal(params_of(attacked, "plain"), honest)
+    assert not np.array_equal(params_of({**attacked, "antithetic": False}, "plain"), one_way)
+
+
+def test_a_ranker_ends_far_below_the_honest_one_under_each_of_them() -> None:
+    def train(**changes: object) -> float:
+        learning = {"data": "tiny:n_queries=200", "n_clients": 40, "interactions": 2, "rounds": 15, "server_rate": 0.03}
+        attacked = {**SMALL, **learning, "attack": "false-rewards", "n_malicious": 16, "eval_every": 15, **changes}
+        results, _ = simulate(resolve(change_recipe(NAMED["foltr-es"], attacked)), Options(engine="plain"))
+        return float(results[0].test[-1])
+
+    honest = train(n_malicious=0)  # .84, from .62
+    assert all(train(**lie) < honest - 0.1 for lie in ({}, {"extreme": True}, {"n_seeds": 50}))  # .66, .68, .54
 
 
 @pytest.mark.parametrize("engine", ["plain", "numba"])

@@ -72,6 +72,70 @@ def test_liars_who_step_aside_turn_together_every_so_often() -> None:
     assert steps[0] @ steps[2] < 0.5 * steps[0] @ steps[0]  # 40 numbers drawn anew have a cosine of about .16
 
 
+def test_liars_who_frame_others_copy_them_at_first_and_every_so_often() -> None:
+    updates, attack, liars = honest_updates(5), find_attack("framing", first_copies=2, copy_every=4), np.arange(10) < 4
+    assert attack is not None
+    for round in range(1, 10):
+        sent = attack_updates(attack, updates, liars, Target(updates[0], round, KEY))
+        is_framing = [(sent[i] == updates[4 + i]).all() for i in range(4)]
+        assert is_framing == [round in (1, 2, 4, 8)] * 2 + [False] * 2  # two and two they frame are below half of ten
+        assert (sent[4:] == updates[4:]).all()
+
+
+def test_liars_who_frame_push_the_mean_back_and_no_two_alike() -> None:
+    updates = honest_updates(5)
+    sent = send("framing", updates, 3, first_copies=0, scale=3.0)[:3]
+    back = sent.mean(axis=0)  # what each adds of its own is nothing in all
+    np.testing.assert_allclose(lengths(back), 3 * lengths(updates[3:]).mean(), rtol=1e-5)
+    np.testing.assert_allclose(
+        back @ updates[3:].mean(axis=0), -lengths(back) * lengths(updates[3:].mean(axis=0)), 1e-5
+    )
+    np.testing.assert_allclose(sent[0] - sent[1], updates[0] - updates[1], atol=1e-5)
+
+
+def test_liars_who_are_alone_have_nobody_to_frame() -> None:
+    own, attack = honest_updates(5), find_attack("framing")
+    assert attack is not None
+    assert (attack(view_of(own[:3], own[:0]), key=KEY) == -own[:3]).all()
+
+
+def send_in_turn(updates: Array, round: int, n_malicious: int = 3, **settings: object) -> Array:
+    """[n, p] what the server receives in a round from liars who lie, pay and rest."""
+    attack = find_attack("cycle", **settings)
+    assert attack is not None
+    return attack_updates(attack, updates, np.arange(len(updates)) < n_malicious, Target(updates[0], round, KEY))
+
+
+@pytest.mark.parametrize("knowledge", ["partial", "full"])
+def test_liars_in_turn_push_the_mean_back_and_half_as_far_forward_and_are_honest(knowledge: str) -> None:
+    updates = honest_updates(5, p=40)
+    known = updates if knowledge == "full" else updates[:3]
+    mean, median = known.mean(axis=0), np.median(lengths(known))
+    for round, times in ((1, 2.0), (3, -5.0), (4, 2.0), (6, -5.0)):
+        sent = send_in_turn(updates, round, backwards=5.0, forwards=2.0, knowledge=knowledge)
+        np.testing.assert_allclose(lengths(sent[:3]), abs(times) * median, rtol=1e-5)
+        cosines = sent[:3] @ mean / (lengths(sent[:3]) * lengths(mean))
+        np.testing.assert_allclose(cosines, np.sign(times) / np.sqrt(1 + 0.35**2), rtol=1e-5)
+        assert (sent[3:] == updates[3:]).all()
+    assert all((send_in_turn(updates, round, knowledge=knowledge) == updates).all() for round in (2, 5, 8))
+
+
+def test_liars_in_turn_send_no_copies_and_turn_anew_in_every_round() -> None:
+    updates = honest_updates(5, p=400)
+    sent = send_in_turn(updates, 3, 4)[:4].astype(np.float64)
+    cosines = sent @ sent.T / np.outer(lengths(sent), lengths(sent))
+    np.testing.assert_allclose(cosines[np.triu_indices(4, 1)], 1 / (1 + 0.35**2), atol=0.03)  # .11 x 4 / sqrt(400)
+    attack, view = find_attack("cycle"), view_of(updates[:2], updates[2:])
+    assert attack is not None
+    one, other = (attack(view, key=key) for key in (KEY, KEY + 1))
+    assert (one != other).any() and (one == attack(view, key=KEY)).all()
+
+
+def test_liars_in_turn_where_nobody_learnt_anything_send_nothing() -> None:
+    assert not any(send_in_turn(np.zeros((5, 3), np.float32), round, 2).any() for round in (1, 2, 3))
+    assert send_in_turn(np.array([[1.0], [1.0], [3.0]]), 3, 1)[0].tolist() == [-9.5]  # one number has no side
+
+
 def forge_opposite(own: Array, params: Array, **settings: object) -> Array:
     attack = find_attack("opposite-model", **settings)
     assert attack is not None

@@ -35,6 +35,13 @@ def test_a_pipe_hears_of_the_start_of_every_end_and_now_and_then(capsys: pytest.
     assert capsys.readouterr().err == ""
 
 
+def test_a_run_whose_data_have_nothing_to_measure_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with PoolDisplay("figure", ["a"]) as display:
+        display.hear(Step(0, 0.5, float("nan"), "MAP"))
+        display.hear(Step(0, 1.0, is_over=True))
+    assert "a finished, vali MAP nothing to measure\n" in capsys.readouterr().err
+
+
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     with PoolDisplay("figure", ["a"], quiet=True, line_seconds=0.001) as display:
         display.hear(Step(0, 0.0))

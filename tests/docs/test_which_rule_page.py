@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from shown_blocks import ROOT
 
 from benchmarks import attack_list, attacks
 from benchmarks.attacks_compare import choose_rivals, judge_rule
+from benchmarks.attacks_compare import main as compare
 from hushrank.aggregation.named import aggregation_names
 from hushrank.attacks.named import ATTACKS, FunctionAttack, register_attack
 from hushrank.reports.attack_matrix import PEACE, Matrix, MatrixLine, read_matrix
@@ -22,6 +25,7 @@ FOUND: dict[str, Any] = json.loads((DOCS / "benchmarks" / "attacks.json").read_t
 MATRIX = read_matrix(FOUND)
 TABLES = runpy.run_path(str(DOCS / "measured_attacks.py"))["TABLES"]
 STANDING = (*attack_list.THESIS, *attack_list.OTHERS)
+CYCLE = ("cycle", "cycle:full")
 SMALL = ["--data", "tiny", "--set", "rounds=3", "--set", "folds=[1]", "--jobs", "1"]
 
 
@@ -80,8 +84,66 @@ def test_the_verdict_over_five_seeds_is_that_of_the_kept_cells() -> None:
     found = judge_rule(read_matrix(read_kept("attacks_five")), "watchful")
     assert found == read_kept("attacks_judged") and found["n_trainings"] == 25 and found["missing"] == []
     assert f"{found['n_near']} of {found['n_cells']} combinations over five seeds" in PAGE
-    assert found["attacks_not_run"] == [] and f"under all {len(STANDING)} attacks" in PAGE
+    assert found["attacks_not_run"] == [] and f"so {len(STANDING)} variants" in PAGE
     assert found["peace_holds"] and found["near_holds"] and found["worse_holds"]
+
+
+def test_the_pages_say_what_was_run_at_which_share_and_with_how_many_seeds() -> None:
+    found = read_kept("attacks_judged")
+    shares: dict[str, set[float]] = {}
+    for cell in found["cells"]:
+        shares.setdefault(cell["attack"], set()).add(cell["share"])
+    assert all(shares[attack] == {10, 20, 30} for attack in attack_list.THESIS) and len(attack_list.THESIS) == 8
+    assert all(shares[attack] == {20} for attack in attack_list.OTHERS) and len(attack_list.OTHERS) == 11
+    names = [attack.partition(":")[0] for attack in STANDING]
+    assert (len(set(names)), len(names) - len(set(names))) == (13, 6)
+    said = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
+    assert (
+        f"in {found['n_near']} of {found['n_cells']} combinations of attack, share and user over five seeds: " in said
+    )
+    assert "the thesis' eight variants with 10, 20 and 30 % malicious clients, eleven others with 20 % alone" in said
+    assert "(13 attacks, six of them with partial and with full knowledge)" in said
+
+
+def test_beside_the_mean_and_the_watchful_server_one_rule_was_trained_over_five_seeds() -> None:
+    five, rivals = read_matrix(read_kept("attacks_five")), choose_rivals(MATRIX, "watchful")
+    assert (MATRIX.about["repeats"], five.about["repeats"]) == (1, 5)
+    for attack, rival in rivals.items():
+        rules = {rule for line, rule in five.cells if line.attack == attack}
+        assert rules == {"mean", "watchful", rival}
+
+
+def test_the_command_that_the_page_names_gives_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = set(re.findall(r"benchmarks\.attacks_compare (docs/benchmarks/\S+?\.json)", PAGE))
+    assert compare([str(ROOT / file)]) == 0
+    assert "105 of 105 cells" in capsys.readouterr().out
+
+
+def test_what_counts_as_zero_is_said_where_it_is_shown() -> None:
+    lost = {
+        name: {(c["attack"], c["share"], c["rule"]) for c in read_kept(name)["cells"] if c["state"] == "diverged"}
+        for name in ("attacks", "attacks_five")
+    }
+    full = "fang-trimmed-mean:full"
+    assert lost == {"attacks": {(full, 30.0, "mean"), (full, 40.0, "mean")}, "attacks_five": {(full, 30.0, "mean")}}
+    assert PAGE.count("`div.`: every training diverged") == 1 and PAGE.count(" diverged counts as 0: ") == 2
+
+
+def test_of_honest_updates_it_left_out_what_the_page_says() -> None:
+    heavy: dict[bool, list[float]] = {True: [], False: []}
+    for row in read_kept("expelled")["rows"]:
+        heavy[row["case"].endswith(" times")].append(row["left_out"])
+    assert f"left out up to {100 * max(heavy[False]):.1f} % of honest updates" in PAGE
+    assert f"and up to {100 * max(heavy[True]):.1f} % where one client of six" in PAGE
+
+
+def test_one_who_promotes_documents_harms_every_rule_that_the_page_names_for_one_liar() -> None:
+    rules = read_kept("promote")["rules"]
+    honest = rules["nobody"]["informational"]["offline/nDCG@10"]
+    lost = {rule: honest - found["informational"]["offline/nDCG@10"] for rule, found in rules.items()}
+    assert all(0.05 < lost[rule] < 0.065 for rule in ("mixing", "multi-krum", "trimmed-mean"))
+    assert f"where `mean` lost .{1000 * lost['mean']:03.0f}" in PAGE
+    assert abs(lost["detector"] - lost["mean"]) < 0.0005 and "it lost as much as `mean`" in PAGE
 
 
 def test_among_many_clients_the_watchful_server_loses_least_and_wrongs_nobody() -> None:
@@ -93,27 +155,69 @@ def test_among_many_clients_the_watchful_server_loses_least_and_wrongs_nobody() 
     assert len(told) == 17 and all(set(row["wronged"].values()) == {0.0} for row in told)
 
 
-def mean_losses(matrix: Matrix, rule: str) -> list[float]:
-    """Against plain averaging with nobody malicious: every attack, share and user."""
+def mean_losses(matrix: Matrix, rule: str, lines: Sequence[MatrixLine] | None = None) -> list[float]:
+    """Against plain averaging with nobody malicious: every attack, share and user; lines: default all."""
     return [
         (matrix.mean_test(line, rule, user) or 0.0) - (matrix.peace(user) or 0.0)
-        for line in matrix.lines
+        for line in lines or matrix.lines
         for user in matrix.users
     ]
 
 
 def test_liars_who_know_the_watchful_server_gain_little() -> None:
-    matrix = read_matrix(read_kept("attacks_adaptive"))
+    found = read_kept("attacks_adaptive")
+    matrix = read_matrix(found)
+    framed = [row["wronged"] for row in found["cells"] if (row["attack"], row["rule"]) == ("framing", "watchful")]
+    assert len(framed) == 2 and all(set(row.values()) == {0.0} for row in framed)
     assert {line.attack for line in matrix.lines} == {PEACE, *attacks.ADAPTIVE}
-    assert round(min(mean_losses(matrix, "watchful")), 3) == -0.014 and "at worst `watchful` is .014 below" in PAGE
-    assert min(mean_losses(matrix, "mean")) < -0.2
+    others = [line for line in matrix.lines if line.attack not in CYCLE]
+    assert round(min(mean_losses(matrix, "watchful", others)), 3) == -0.014
+    assert "First the rows without `cycle`." in PAGE and "at worst `watchful` is .014 below" in PAGE
+    assert min(mean_losses(matrix, "mean", others)) < -0.2
+
+
+def test_liars_who_pay_for_their_lies_beat_the_watchful_server_as_the_pages_say() -> None:
+    matrix = read_matrix(read_kept("attacks_adaptive"))
+    lines = [line for line in matrix.lines if line.attack in CYCLE]
+    assert {(line.attack, line.share) for line in lines} == {(name, share) for name in CYCLE for share in (10, 20, 30)}
+    lost = {rule: -min(mean_losses(matrix, rule, lines)) for rule in ("watchful", "norm-bound", "multi-krum")}
+    assert {rule: f"{loss:.3f}" for rule, loss in lost.items()} == {
+        "watchful": "0.051",
+        "norm-bound": "0.006",
+        "multi-krum": "0.004",
+    }
+    findings, changes = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/findings.md", "CHANGELOG.md"))
+    assert all("by up to .051" in text and "30 % malicious clients" in text for text in (PAGE, findings, changes))
+    assert "`norm-bound` and `multi-krum` lose at most .006 to it" in findings
+    assert "They lost at most .006 and .004 under [`cycle`]" in PAGE
+    assert all(pair in PAGE for pair in (f"{-worst('norm-bound', 20):.3f}"[1:], f"{-worst('multi-krum', 20):.3f}"[1:]))
+    assert "Under other attacks they lost up to .251 and .401 at 20 %" in PAGE
+
+
+def test_where_cycle_costs_most_other_rules_lose_more_to_other_attacks() -> None:
+    matrix = read_matrix(read_kept("attacks_adaptive"))
+    most = -min(mean_losses(matrix, "watchful", [line for line in matrix.lines if line.attack in CYCLE]))
+    assert -worst("watchful", 20) < most and "more than `watchful` under any at that share" in PAGE
+    assert all(-worst(rule, share) > 4 * most for rule in ("norm-bound", "multi-krum") for share in (20, 30))
+    told = [
+        row for row in read_kept("attacks_adaptive")["cells"] if row["rule"] == "watchful" and row["attack"] in CYCLE
+    ]
+    assert all(set(row["wronged"].values()) == {0.0} for row in told) and len(told) == 6
+    assert max(max(row["caught"].values()) for row in told) < 0.23
+
+
+def test_the_page_says_that_its_two_matrices_are_of_two_versions() -> None:
+    said = PAGE.partition("<!-- measured: attacks-versions -->")[2].partition("<!-- end -->")[0]
+    dates = [read_kept(name)["when"][:10] for name in ("attacks", "attacks_five")]
+    assert dates == sorted(dates) and f"one seed is of {dates[0]}, that over five seeds of {dates[1]}" in said
+    assert "an earlier version of the engine and of `watchful`, so that single cells differ" in said
 
 
 def test_a_cohort_makes_rules_reckon_with_its_own_liars() -> None:
-    """A fifth of ten clients lies, and a fifth of the five that are asked."""
+    """A fifth of ten clients lies, and a fifth of the five that are asked; the median does not ask how many."""
     wanted = attacks.Wanted("tiny", ["median", "krum"], ["sign-flip"], changes={"cohort": 5})
-    keys = [(task.changes["n_malicious"], task.changes["assumed_malicious"]) for task in wanted.list_tasks()]
-    assert keys == [(2, 1), (2, 1)]
+    keys = [(task.changes["n_malicious"], task.changes.get("assumed_malicious")) for task in wanted.list_tasks()]
+    assert keys == [(2, None), (2, 1)]
 
 
 def test_the_chosen_rule_of_each_attack_is_run_beside_the_named_ones() -> None:

@@ -51,9 +51,11 @@ class Detector:
         past = replace_errors(past, places, measure_errors(past, places, gathered))
         suspicion = past.errors[places].mean(axis=1)  # [zhang2022]; NaN until the window is full
         is_suspect = find_suspects(suspicion)
-        mean = mean_gathered(gathered.updates[~is_suspect], gathered.weights[~is_suspect])
+        # Why: until the windows are full, lies near the largest number add up to more, and then nothing is predicted
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = mean_gathered(gathered.updates[~is_suspect], gathered.weights[~is_suspect])
+            memory = remember(past, places, gathered, mean)
         evidence = {"suspects": float(np.count_nonzero(is_suspect))}
-        memory = remember(past, places, gathered, mean)
         return Combined(mean, evidence, memory, (~is_suspect).astype(np.float64))
 
 

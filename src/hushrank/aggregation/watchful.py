@@ -1,10 +1,13 @@
 """The weighted mean until there is evidence against somebody; who is caught is left out, for as long as it lasts.
 
-Evidence is counted per client over its rounds and goes down while the client behaves [page1954]. Three kinds count:
+Evidence is counted per client over its rounds and goes down while the client behaves [page1954]. Two kinds leave a
+client out:
 
 - *opposition*: updates point away from where most clients' updates have pointed for a long time;
-- *loudness*: updates are several times as long as the median one;
-- *copies*: updates nearly equal another client's of the same round, as only clients that conspire send them.
+- *loudness*: updates are several times as long as the median one.
+
+A third, *copies*, updates that nearly equal another client's of the same round, leaves all who send such a copy one
+vote together. It leaves nobody out: who conspires cannot be told from who is copied.
 
 Nobody says how many liars there are. Shapes: n clients of a round, k known ones, p parameters.
 """
@@ -16,7 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hushrank.aggregation.copies import find_copies
+from hushrank.aggregation.copies import find_copies, find_voices
 from hushrank.aggregation.geometric_median import lengths
 from hushrank.aggregation.mean import mean_gathered
 from hushrank.keys import above_zero, at_least, key
@@ -31,7 +34,7 @@ _DOUBT = (
     1 / 3
 )  # of enough evidence, from which on an update is cut to the median length; Why: lies cost less until then
 _SHOUT = 10.0  # times the median length, to which single updates are cut; Why: evidence takes some rounds
-_NEEDED = 5.0  # rounds of shouting or copying that make a client suspect
+_NEEDED = 5.0  # rounds of shouting that make a client suspect, and of copying that leave copies one vote
 _FORGIVEN = 0.1  # copies that are forgiven in every round
 _CHANCE = 3.0  # times the median client's rate of copies, forgiven too; Why: many small updates are alike by chance
 _GONE = 4  # memories without an update after which a client is forgotten
@@ -89,29 +92,36 @@ class Watchful:
         here = np.searchsorted(past.ids, gathered.ids)
         found = find_directions(gathered.updates)
         usual = float(past.length[0])
-        past = self._learn(past, here, found)
+        is_copy = find_copies(found.x, ~past.is_out[here])
+        voices = listen(past, here, gathered.updates, gathered.weights, is_copy)
+        past = self._learn(past, here, found, is_copy, voices)
         suspicion, consensus = self._suspect(past, here)
-        counted = cut_lengths(gathered.updates, found, usual, suspicion[here] > _DOUBT)
+        doubt = np.maximum(suspicion, past.copies / _NEEDED)[here]
+        counted = cut_lengths(gathered.updates, found, usual, doubt > _DOUBT)
         past.is_out[:] = choose_suspects(suspicion, past.is_out, here)
         trust = 1.0 - past.is_out[here]
+        voices = listen(past, here, counted, gathered.weights, is_copy)
+        speaks = (trust > 0) & (voices == np.arange(len(here)))
         evidence = {
             "left_out": float(np.count_nonzero(trust == 0)),
             "opposition": float(past.opposition[here].max() / self.watchful_evidence),
             "loudness": float(past.loudness[here].max() / _NEEDED),
             "copies": float(past.copies[here].max() / _NEEDED),
+            "alike": float(np.count_nonzero(trust > 0) - np.count_nonzero(speaks)),
             "consensus": consensus,
         }
-        return Combined(average_trusted(counted, gathered.weights, trust > 0), evidence, past._asdict(), trust)
+        return Combined(average_trusted(counted, gathered.weights, speaks), evidence, past._asdict(), trust)
 
-    def _learn(self, past: WatchfulMemory, here: Array, found: Directions) -> WatchfulMemory:
+    def _learn(
+        self, past: WatchfulMemory, here: Array, found: Directions, is_copy: Array, voices: Array
+    ) -> WatchfulMemory:
         """What a round adds to the evidence."""
         keep = 1 - 1 / self.watchful_memory
         is_trusted = ~past.is_out[here]
         lately = 1 / np.minimum(past.n_rounds[here] + 1, _LATELY)
-        self._learn_opposition(past, here, found, lately)
+        self._learn_opposition(past, here, found, lately, voices)
         louder = np.clip(np.log(np.maximum(found.times, 1e-9) / _LOUD), -1, 1)
         past.loudness[here] = np.clip(past.loudness[here] + louder, 0, 2 * _NEEDED)
-        is_copy = find_copies(found.x, is_trusted)
         past.copy_rate[here] += lately * (is_copy - past.copy_rate[here])
         copied = is_copy - _FORGIVEN - _CHANCE * np.median(past.copy_rate[here])
         past.copies[here] = np.clip(past.copies[here] + copied, 0, 2 * _NEEDED)
@@ -123,8 +133,10 @@ class Watchful:
         past.length[0] += (found.middle - past.length[0]) / min(past.totals[0], _LATELY)
         return past._replace(squares=keep * past.squares + np.mean(found.x[is_trusted] ** 2, axis=0))
 
-    def _learn_opposition(self, past: WatchfulMemory, here: Array, found: Directions, lately: Array) -> None:
-        cosines = measure_agreement(past, here, found)
+    def _learn_opposition(
+        self, past: WatchfulMemory, here: Array, found: Directions, lately: Array, voices: Array
+    ) -> None:
+        cosines = measure_agreement(past, here, found, voices)
         if cosines is None:
             return
         # Why times the length: a long lie must not be made good by a short honest update
@@ -145,8 +157,13 @@ class Watchful:
         consensus = find_consensus(past, here)
         opposed = past.opposition / self.watchful_evidence * (past.history < 0)
         is_judged = (consensus > _CONSENSUS) | (past.is_out & (consensus > -_CONSENSUS))
-        misbehaved = np.maximum(past.loudness, past.copies) / _NEEDED
-        return np.maximum(np.where(is_judged, opposed, 0), misbehaved), consensus
+        return np.maximum(np.where(is_judged, opposed, 0), past.loudness / _NEEDED), consensus
+
+
+def listen(past: WatchfulMemory, here: Array, updates: Array, weights: Array, is_copy: Array) -> Array:
+    """[n] whose update speaks for each client of a round; its own, unless it is one of several copies."""
+    may_copy = (past.copies[here] >= _NEEDED) & (len(here) >= _FEWEST)
+    return find_voices(updates, weights, is_copy & ~past.is_out[here], may_copy)
 
 
 def find_consensus(past: WatchfulMemory, here: Array) -> float:
@@ -197,7 +214,7 @@ def find_directions(updates: Array) -> Directions:
     return Directions(x, each / middle, is_there, middle)
 
 
-def measure_agreement(past: WatchfulMemory, here: Array, found: Directions) -> Array | None:
+def measure_agreement(past: WatchfulMemory, here: Array, found: Directions, voices: Array) -> Array | None:
     """[n] cosine of each direction with the way of the others so far; None: nobody knows it yet.
 
     The others' way is the geometric median of each one's mean direction: a majority decides, however loud a minority
@@ -209,7 +226,8 @@ def measure_agreement(past: WatchfulMemory, here: Array, found: Directions) -> A
     variances = past.squares / past.totals[0]
     scale = 1 / np.sqrt(variances + _FLOOR * variances.mean())
     means = scale * past.sums[here] / np.maximum(past.n_rounds[here], 1)[:, None]
-    shares = weigh_centre(means, is_known / np.count_nonzero(is_known))
+    votes = is_known / np.bincount(voices)[voices]  # copies have one together
+    shares = weigh_centre(means, votes / votes.sum())
     ways = shares @ means - shares[:, None] * means  # without the client's own
     x = scale * found.x
     usual = lengths(ways) * lengths(x)

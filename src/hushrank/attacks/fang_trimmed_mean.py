@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushrank.attacks.knowledge import knowledge_key, known_updates
+from hushrank.attacks.knowledge import explain_no_spread, knowledge_key, known_updates
 from hushrank.streams import draw_uniform
 from hushrank.types import Array, AttackView
 
@@ -30,6 +30,11 @@ class FangTrimmedMean:
         draws = draw_uniform(key, view.n_malicious * known.shape[1]).reshape(view.n_malicious, -1)
         near, far = self._range(view, known, rises)
         return (near + draws * (far - near)).astype(known_updates(view).dtype)
+
+    def why_harmless(self, *, n_clients: int, n_malicious: int) -> str | None:
+        """Why these malicious clients lie about nothing; None: they do."""
+        del n_clients
+        return explain_no_spread(self.knowledge, n_malicious=n_malicious)
 
     def _range(self, view: AttackView, known: Array, rises: Array) -> tuple[Array, Array]:
         """[n_params] where the numbers sent begin and end, as updates; rises: where honest ones raise the model's."""

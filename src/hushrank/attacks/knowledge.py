@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hushrank.keys import key
-from hushrank.types import Array, AttackView
+from hushrank.types import Array, AttackView, Knowledge
 
 
 def knowledge_key() -> str:
@@ -32,3 +32,10 @@ def send_alike(view: AttackView, update: Array) -> Array:
     """[n_malicious, n_params] everybody the same, in the type of what was learnt."""
     assert view.own is not None
     return np.tile(update, (view.n_malicious, 1)).astype(view.own.dtype)
+
+
+def explain_no_spread(knowledge: str, *, n_malicious: int) -> str | None:
+    """Why an attack that goes by the spread of the known updates sends an honest one; None: there is a spread."""
+    if Knowledge(knowledge) is Knowledge.everybody or n_malicious != 1:
+        return None
+    return "one malicious client alone knows one update, which has no spread, and sends it as it is"

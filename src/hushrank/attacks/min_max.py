@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushrank.aggregation.distances import SQUARED, iterate_distances
-from hushrank.attacks.knowledge import knowledge_key, known_updates, send_alike
+from hushrank.attacks.knowledge import explain_no_spread, knowledge_key, known_updates, send_alike
 from hushrank.keys import key as setting
 from hushrank.types import Array, AttackView
 
@@ -45,6 +45,11 @@ class MinMax:
         known = known_updates(view).astype(np.float64)
         away = perturb(known, self.perturbation)
         return send_alike(view, known.mean(axis=0) + self.find_gamma(known, away) * away)
+
+    def why_harmless(self, *, n_clients: int, n_malicious: int) -> str | None:
+        """Why these malicious clients lie about nothing; None: they do."""
+        del n_clients
+        return explain_no_spread(self.knowledge, n_malicious=n_malicious)
 
     def find_gamma(self, known: Array, away: Array) -> float:
         """max over i of |a_i + gamma p| = the largest distance, a_i = mean - known_i."""

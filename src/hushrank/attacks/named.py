@@ -9,9 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from hushrank.attacks.at_bound import AtBound
+from hushrank.attacks.cycle import Cycle
 from hushrank.attacks.false_rewards import FalseRewards
 from hushrank.attacks.fang_krum import FangKrum, FangMultiKrum
 from hushrank.attacks.fang_trimmed_mean import FangTrimmedMean
+from hushrank.attacks.framing import Framing
 from hushrank.attacks.gaussian import Gaussian
 from hushrank.attacks.little_is_enough import LittleIsEnough
 from hushrank.attacks.min_max import MinMax, MinSum
@@ -48,6 +50,8 @@ ATTACKS: dict[str, AttackMaker] = {
     "at-bound": AtBound,
     "promote": Promote,
     "sidestep": Sidestep,
+    "framing": Framing,
+    "cycle": Cycle,
     "false-rewards": FalseRewards,
 }
 

@@ -5,6 +5,7 @@ Lines come at the start, for each run that ends, and now and then while nothing 
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -95,7 +96,8 @@ class PoolDisplay:
     def quality(self, number: int) -> str:
         from hushrank.look.numbers import format_value
 
-        return format_value(self._quality.get(number))
+        found = self._quality.get(number)
+        return "nothing to measure" if found is not None and math.isnan(found) else format_value(found)
 
     def summary(self) -> str:
         """`12 of 60 finished, 1 failed, 2 running, 25% done, 3 min left`"""

@@ -36,7 +36,7 @@ class News:
     n_batches: int
     searches: int  # done so far, over the batch's cells
     share: float  # of the batch's rounds
-    test: float  # mean offline quality at the last look
+    test: float  # mean offline quality at the last look; NaN: the data have nothing to measure
     vali: float
     measure: str = "nDCG@10"  # which quality that is
 
@@ -158,8 +158,11 @@ def run_batches(setting: Setting, prepared: Preparation, options: Options) -> li
     return drive_tasks(tasks, replace(options, identity=identity), workers=workers)
 
 
-def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> list[Progress]:
-    """All tasks on a pool of threads (compiled programs release Python's lock); stops them all when one fails."""
+def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int, measure: str = "nDCG@10") -> list[Progress]:
+    """All tasks on a pool of threads (compiled programs release Python's lock); stops them all when one fails.
+
+    measure: the quality that news are about, of tasks whose looks have none.
+    """
     spare_mappings()
     stop = threading.Event()
     if options.checkpoints is not None and options.lasting is not None:
@@ -171,8 +174,8 @@ def drive_tasks(tasks: Sequence[Task], options: Options, *, workers: int) -> lis
         def report(progress: Progress) -> None:
             test, vali = (last_look(progress, prefix) for prefix in ("offline/", "vali/"))
             searches = int(np.sum(progress.shown.get(SEARCHES, 0)))
-            measure = (name_look(progress, "offline/") or "nDCG@10").removeprefix("offline/")
-            options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali, measure))
+            found = (name_look(progress, "offline/") or measure).removeprefix("offline/")
+            options.report(News(number, len(tasks), searches, progress.round / task.rounds, test, vali, found))
 
         path = options.checkpoints / f"batch-{number:03}.safetensors" if options.checkpoints else None
         watch = Watch(stop, report, path, options.checkpoint_seconds, options.identity, options.saved, options.lasting)

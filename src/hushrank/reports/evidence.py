@@ -19,6 +19,7 @@ WORDS = {  # {evidence: what its axis says}; others are called by their own name
     "opposition": "most evidence of opposition; 1 is enough",
     "loudness": "most evidence of loudness; 1 is enough",
     "copies": "most evidence of copies; 1 is enough",
+    "alike": "updates for which a copy counted",
     "consensus": "agreement of most clients",
     "refused": "updates refused in a round",
     "suspects": "clients suspected in a round",

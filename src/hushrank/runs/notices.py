@@ -86,8 +86,11 @@ def notice_unmoved(has_moved: Sequence[bool], quality_has_moved: Sequence[bool])
     return found
 
 
-def notice_scores(shares: Sequence[float], largest: float) -> list[Notice]:
-    """Scores so far apart that sampling changes nothing; shares: [n_cells] of queries whose first place is fixed."""
+def notice_scores(shares: Sequence[float], largest: float, *, has_liars: bool = False) -> list[Notice]:
+    """Scores so far apart that sampling changes nothing; shares: [n_cells] of queries whose first place is fixed.
+
+    has_liars: whether malicious clients send what they like.
+    """
     fixed = sum(share >= _MOST for share in shares)
     if not fixed:
         return []
@@ -96,7 +99,8 @@ def notice_scores(shares: Sequence[float], largest: float) -> list[Notice]:
         f"again {_among(fixed, len(shares))}: nothing new is tried."
     )
     advice = "Normalise the features (--set normalise=query-minmax), or lower learning_rate or server_rate."
-    return [Notice("fixed-lists", sentence, advice)]
+    lied = "The attack may have done this: compare a run with n_malicious=0, or choose a rule that withstands it. "
+    return [Notice("fixed-lists", sentence, f"{lied}Otherwise n{advice[1:]}" if has_liars else advice)]
 
 
 def share_of_fixed_lists(queries: QuerySet, scores: Array) -> float:

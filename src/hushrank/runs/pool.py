@@ -43,7 +43,7 @@ class Step:
 
     number: int
     share: float  # of the run
-    quality: float | None = None  # mean on validation queries at the last look
+    quality: float | None = None  # mean on validation queries at the last look; NaN: the data have nothing to measure
     measure: str = "nDCG@10"  # which quality that is
     is_over: bool = False
     error: str | None = None

@@ -92,7 +92,7 @@ def review_scores(setting: Setting, results: list[CellResult]) -> list[Notice]:
         scores = setting.method.ranker.score(result.params, queries.features)
         shares.append(share_of_fixed_lists(queries, scores))
         largest = max(largest, float(np.abs(scores).max()))
-    return notice_scores(shares, largest)
+    return notice_scores(shares, largest, has_liars=setting.method.has_liars)
 
 
 def find_fold(setting: Setting, result: CellResult) -> int:

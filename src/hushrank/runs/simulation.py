@@ -31,6 +31,7 @@ from hushrank.recipes.population import partition_of
 from hushrank.recipes.recipe import Recipe
 from hushrank.recipes.resolve import resolve
 from hushrank.runs.experiment import RunPlacement
+from hushrank.runs.liars import foresee_liars
 from hushrank.runs.review import estimate_slowness, foresee_clicks, foresee_rule, review_results
 from hushrank.types import Array, Fold, Notice, QuerySet
 from hushrank.unlearning.lengths import LENGTH_BYTES
@@ -59,7 +60,9 @@ class Simulation:
         return estimate_slowness(self.setting) if placed.is_fallback else None
 
     def foresee(self) -> list[Notice]:
-        return [*notice_dataset(self.setting.dataset), *foresee_rule(self.setting), *foresee_clicks(self.setting)]
+        n_asked = self.setting.method.population.cohort_size
+        of_liars = [*foresee_rule(self.setting), *foresee_liars(self.recipe, n_asked=n_asked)]
+        return [*notice_dataset(self.setting.dataset), *of_liars, *foresee_clicks(self.setting)]
 
     def review(self, results: list[CellResult]) -> list[Notice]:
         return review_results(self.setting, results)

@@ -24,6 +24,7 @@ from hushrank.live.wire.agreement import make_agreement
 from hushrank.live.wire.terms import key_of
 from hushrank.types import Array, AttackView, Knowledge
 
+NEVER_ALONE = {"framing", "promote", "tailored", "false-rewards"}  # framing copies others; false-rewards sends seeds
 RANKER = KeptRanker(1, np.linspace(-1, 1, N_FEATURES, dtype=np.float32), None)
 
 
@@ -104,6 +105,8 @@ def test_what_one_client_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -
         find_lie("scaled", {"factor": 3})
     with pytest.raises(ValueError, match="attack=at-bound is made from what all others send"):
         find_lie("at-bound", {"knowledge": "full"})
+    with pytest.raises(ValueError, match="attack=framing is made from what all others send"):
+        find_lie("framing", {})
     monkeypatch.setitem(ATTACKS, "all", FunctionAttack(np.zeros, Knowledge.everybody))
     with pytest.raises(ValueError, match="attack=all is made from what all others send"):
         find_lie("all", {})
@@ -128,7 +131,7 @@ def test_what_needs_all_queries_or_the_servers_rule_is_refused_before_the_first_
         find_lie(name, {})
 
 
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ("promote", "tailored", "false-rewards")])
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in NEVER_ALONE])
 def test_whatever_is_not_refused_can_be_made_alone(name: str) -> None:
     attack = find_lie(name, {}).attack
     if attack is not None:  # poisoned clicks change no update

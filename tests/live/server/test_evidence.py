@@ -21,6 +21,7 @@ from suspicious_rule import NAME, Suspicious
 from typer.testing import CliRunner
 
 from hushrank.aggregation.named import RULES
+from hushrank.aggregation.watchful import Watchful
 from hushrank.cli.server import app
 from hushrank.live.server import store
 from hushrank.live.server.counters import Counters, as_text
@@ -33,7 +34,7 @@ from hushrank.live.server.schema import EVIDENCE
 from hushrank.live.server.status import read_clients, read_status
 from hushrank.live.wire import protocol
 from hushrank.live.wire.agreement import Agreement, make_agreement
-from hushrank.types import Combined, Gathered, Rule
+from hushrank.types import Array, Combined, Gathered, Rule
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,19 @@ def test_a_rule_that_leaves_most_clients_out_accuses_nobody(connection: sa.Conne
     assert [each.client for each in read_evidence(connection).distrusted] == clients[:2]
     judge(connection, 3, dict(zip(clients, (0.0, 1.0, 0.0, 0.0, 0.0), strict=True)))
     assert read_evidence(connection).distrusted == [Trust(clients[0], 3, 0.0, 2, 1)]
+
+
+def test_whoever_is_copied_is_not_named_and_the_operator_hears_of_copies(connection: sa.Connection) -> None:
+    clients, draws, memory = enrol(connection, 8), np.random.default_rng(4), dict[str, Array]()
+    for round in range(1, 41):
+        updates = 0.3 + draws.standard_normal((8, 8))
+        updates[:2] = updates[2]  # two liars copy one client
+        found = Watchful()(Gathered(updates, np.ones(8), np.array(clients), np.zeros(8), round, memory))
+        memory = dict(found.memory)
+        keep_evidence(connection, round, found, clients)
+    said = read_evidence(connection)
+    assert said.distrusted == [] and said.named["alike"] == 2 and said.named["copies"] > 1
+    assert {trust.trust for trust in read_trust(connection).values()} == {1.0}
 
 
 def test_what_is_no_finite_number_is_left_out(connection: sa.Connection) -> None:
@@ -124,13 +138,15 @@ def test_the_operator_is_told_who_pulls_against_all_others_and_since_when(tmp_pa
 
     text = play(tmp_path / "f", story, agreement=agree(), min_clients=3)
     assert "hushrank_clients_distrusted 1\n" in text and 'hushrank_evidence{name="opposed"} 1\n' in text
-    status = read_status(tmp_path / "f")
+    status, clients = read_status(tmp_path / "f"), read_clients(tmp_path / "f")
     assert status["evidence"] == {"round": 3, "opposed": 1.0} and status["agreement"]["aggregation"] == NAME
-    assert status["distrusted"] == [{"client": 3, "round": 3, "trust": 0.0, "low_since": 2, "n_low": 2}]
+    pseudonym = clients[2]["pseudonym"]
+    assert status["distrusted"] == [
+        {"client": 3, "round": 3, "trust": 0.0, "low_since": 2, "n_low": 2, "pseudonym": pseudonym}
+    ]
     said = describe_status(status)
     assert "rule        suspicious, round 3: opposed 1\n" in said
-    assert "distrusted  since round 2: client 3, trust 0.00 (2 updates in a row)" in said
-    clients = read_clients(tmp_path / "f")
+    assert f"distrusted  since round 2: client 3 ({pseudonym}), trust 0.00 (2 updates in a row)" in said
     assert [(each["client"], each["trust"], each["distrusted_since"]) for each in clients] == [
         (1, 1.0, None),
         (2, 1.0, None),
@@ -250,15 +266,16 @@ def test_the_commands_tell_it(tmp_path: Path) -> None:
 
     play(tmp_path / "f", story, agreement=agree(), min_clients=3)
     hushrank = [sys.executable, suspicious_rule.__file__, "server"]
-    said = [
-        subprocess.run(
-            [*hushrank, *words, str(tmp_path / "f"), *more], capture_output=True, text=True, check=True
-        ).stdout
-        for words, more in ((["status"], []), (["clients"], []), (["clients"], ["--json"]))
+    status, named, clients, listed = [
+        subprocess.run([*hushrank, word, str(tmp_path / "f"), *more], capture_output=True, text=True, check=True).stdout
+        for word in ("status", "clients")
+        for more in ([], ["--json"])
     ]
-    assert "distrusted  since round 2: client 3, trust 0.00" in said[0]
-    assert said[1].splitlines()[0] == "client  pseudonym         accepted  refused  last round  trust  distrusted since"
-    assert json.loads(said[2])["clients"][2]["distrusted_since"] == 2
+    third = json.loads(listed)["clients"][2]
+    assert f"distrusted  since round 2: client 3 ({third['pseudonym']}), trust 0.00" in status
+    assert [each["pseudonym"] for each in json.loads(named)["distrusted"]] == [third["pseudonym"]]
+    assert clients.splitlines()[0] == "client  pseudonym         accepted  refused  last round  trust  distrusted since"
+    assert third["distrusted_since"] == 2 and third["pseudonym"] in clients
 
 
 def test_a_real_server_survives_lies_and_names_the_liar(tmp_path: Path) -> None:
@@ -281,9 +298,12 @@ def test_a_real_server_survives_lies_and_names_the_liar(tmp_path: Path) -> None:
     status = json.loads(run("server", "status", tmp_path / "f", "--json"))
     assert status["refused"] == {"not-finite": 4} and status["rounds_closed"] == 2
     assert [(each["client"], each["low_since"]) for each in status["distrusted"]] == [(5, 1)]
-    assert "since round 1: client 5, trust 0.00 (2 updates in a row)" in run("server", "status", tmp_path / "f")
+    name = status["distrusted"][0]["pseudonym"]
+    assert f"since round 1: client 5 ({name}), trust 0.00 (2 updates in a row)" in run(
+        "server", "status", tmp_path / "f"
+    )
     log = (tmp_path / "server.log").read_text(encoding="utf-8")
-    assert "; 1 distrusted" in log and "client 5" not in log
+    assert "; 1 distrusted" in log and "client 5" not in log and name not in log
 
 
 @pytest.mark.parametrize(

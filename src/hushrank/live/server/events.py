@@ -95,11 +95,16 @@ def describe_evidence(status: Json) -> list[str]:
     found = dict(status["evidence"] or {})
     of = f", round {found.pop('round')}: " if found else ""
     lines = [f"rule        {rule}{of}" + ", ".join(f"{name} {value:.3g}" for name, value in found.items())]
-    distrusted = [Trust(**each).describe() for each in status["distrusted"]]
+    distrusted = [describe_distrusted(each) for each in status["distrusted"]]
     lines += [f"distrusted  {words}" for words in distrusted[:_MOST_SHOWN]]
     if len(distrusted) > _MOST_SHOWN:
         lines.append(f"distrusted  and {len(distrusted) - _MOST_SHOWN} more: hushrank server clients")
     return lines
+
+
+def describe_distrusted(row: Json) -> str:
+    trust = Trust(**{name: row[name] for name in Trust._fields})
+    return trust.describe(row["pseudonym"])
 
 
 def describe_clients(clients: Sequence[Json]) -> str:

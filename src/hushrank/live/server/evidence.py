@@ -1,7 +1,8 @@
 """What an aggregation rule says of a round and of the clients in it, for the operator: who is distrusted, since when.
 
 The rule's own memory is part of the server's state (`new_ranker.py`); nothing here decides anything. A client is named
-by its number in the federation's file: nothing says which token made it, or whose it is.
+by its number in the federation's file, and for the operator by its pseudonym: nothing says which token made it, or
+whose it is.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class Trust(NamedTuple):
     low_since: int | None  # the first round of the present run of low trust; None: there is no such run
     n_low: int  # updates in that run
 
-    def describe(self) -> str:
+    def describe(self, pseudonym: str) -> str:
         """Of a client that is distrusted."""
         times = f" ({self.n_low} {'update' if self.n_low == 1 else 'updates'} in a row)"
-        return f"since round {self.low_since}: client {self.client}, trust {self.trust:.2f}{times}"
+        return f"since round {self.low_since}: client {self.client} ({pseudonym}), trust {self.trust:.2f}{times}"
 
 
 class Evidence(NamedTuple):
@@ -43,10 +44,11 @@ class Evidence(NamedTuple):
     named: Mapping[str, float] = {}
     distrusted: Sequence[Trust] = ()  # who has not left, the longest distrusted first
 
-    def as_json(self) -> Json:
+    def as_json(self, pseudonyms: Mapping[int, str]) -> Json:
+        """pseudonyms: {client: the name that it has outside of this file}"""
         return {
             "evidence": None if self.round is None else {"round": self.round, **self.named},
-            "distrusted": [each._asdict() for each in self.distrusted],
+            "distrusted": [{**each._asdict(), "pseudonym": pseudonyms[each.client]} for each in self.distrusted],
         }
 
 

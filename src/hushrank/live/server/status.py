@@ -30,6 +30,7 @@ def read_status(directory: Path) -> Json:
         evidence, forgetting = read_evidence(connection), read_forgetting(connection)
         refused = {reason: n for reason, n in store.read_refusals(connection).items() if n}
     engine.dispose()
+    pseudonyms = {member.id: name_client(member.credential_hash, agreement.digest) for member in members}
     separation = agreement.separation or 1
     n_closed = rounds.count_closed(with_replays=MODES[agreement.privacy].is_accounted)
     n_done = n_closed if separation == 1 else rounds.number  # Why: where clients rest, left-out numbers count
@@ -53,7 +54,7 @@ def read_status(directory: Path) -> Json:
         "refused": refused,
         "missing": missing,
         "lengths": lengths,
-        **evidence.as_json(),
+        **evidence.as_json(pseudonyms),
         "forgetting": forgetting,
         "call_back": call_back(directory) if is_forgetting else None,
         **describe_spending(agreement, spends[: count_answers(rounds.number, separation)]),
