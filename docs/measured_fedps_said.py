@@ -405,16 +405,16 @@ def say_growth(data: Path) -> str:
             f'that there is no test. {means} The paper says "generally", and shows no test.'
         )
     up, down = (
-        [test for test in of_steps if test["p_corrected"] < LEVEL and sign * test["difference"] > 0] for sign in (1, -1)
+        sum(test["p_corrected"] < LEVEL and sign * test["difference"] > 0 for test in of_steps) for sign in (1, -1)
     )
-    verdict = "is shown" if len(up) == len(of_steps) else "is not shown"
+    verdict = "is shown" if up == len(of_steps) else "is not shown"
     slopes = [test for test in of_weeks if ", week " not in test["pair"]]
     half = len(slopes) // 2
     lines = [f"{each['pair'].split()[1]} {tell_test(each)}" for each in slopes]
     return (
-        f"- **That models improve from week to week {verdict}.** Of {len(of_steps)} steps of the three retrained ones "
-        f"{len(up)} are significantly upwards, and {len(down)} downwards (paired by users, corrected). What a user "
-        f"gains by a week, the slope of a line over all weeks: {'; '.join(lines[:half])}. From week 2 on: "
+        f"- **That models improve from week to week {verdict}.** The three retrained ones make {len(of_steps)} steps "
+        f"from one week to the next. Significantly upwards: {up}; downwards: {down} (paired by users, corrected). What "
+        f"a user gains by a week, the slope of a line over all weeks: {'; '.join(lines[:half])}. From week 2 on: "
         f'{"; ".join(lines[half:])}. {means} The paper says "generally", and shows no test.'
     )
 
@@ -461,8 +461,8 @@ def say_updating(data: Path) -> str:
     return (
         f"- **Three ways of updating.** Retraining is above online updates in every week{above}; these learn from each "
         f"search once, and are below the engine's order in the first {below} weeks. Of continuing with new logs alone "
-        "the paper claims nothing, and no verdict was made: by means it is above retraining in weeks 2 to 5 by "
-        f"{signed(-max(last[1:5]))} to {signed(-min(last[1:5]))}, and below in weeks 6 and 7 by "
+        "the paper claims nothing, and no verdict was made: by means it differs from retraining in weeks 2 to 5 by "
+        f"{signed(-max(last[1:5]))} to {signed(-min(last[1:5]))}, and in weeks 6 and 7 by "
         f"{join([signed(-gain) for gain in last[5:]])}{beside}."
     )
 

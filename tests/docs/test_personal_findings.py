@@ -148,7 +148,7 @@ def test_words_about_weeks() -> None:
     retrain, online, on = (weeks["fedps-flat", how] for how in ("retrain", "online", "continue"))
     assert [gain < 0 for gain in online] == [True] * 5 + [False] * 2
     assert all(a > b for a, b in zip(retrain, online, strict=True))
-    assert [a > b for a, b in zip(retrain, on, strict=True)] == [False] * 5 + [True] * 2
+    assert all(a > b for a, b in zip(retrain[5:], on[5:], strict=True))
     assert all(sum(gains[4:]) < sum(gains[1:4]) for (_, how), gains in weeks.items() if how == "retrain")
 
 
@@ -218,7 +218,7 @@ def test_weeks_with_tests_of_single_users_are_told_by_them(tmp_path: Path) -> No
         finding["tests"] = [{"pair": f"aol-like {a}", "difference": d, "p_corrected": p, "n": 784} for a, d, p in pairs]
     (place / "fedps" / "aol-like.figure4.json").write_text(json.dumps(found))
     told = SAID["steps"](place)
-    assert "Of 2 steps of the three retrained ones 1 are significantly upwards, and 0 downwards" in told
+    assert "make 2 steps from one week to the next. Significantly upwards: 1; downwards: 0 (paired" in told
     assert "central +.0100, p .001. From week 2 on: central −.0020, p .040" in told
     assert "The test pairs 784 users" in told and "retraining less continuing is +.0010, p .50" in told
 

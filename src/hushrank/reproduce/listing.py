@@ -10,7 +10,7 @@ import numpy as np
 
 from hushrank.data.shapes import SyntheticShape, shape_named
 from hushrank.files import Json
-from hushrank.personal.keys import settings_of
+from hushrank.personal.keys import PersonalSettings, settings_of
 from hushrank.personal.population import GeneratedPopulation, is_population, population_named
 from hushrank.recipes.population import clients_of, count_users
 from hushrank.recipes.recipe import Recipe
@@ -131,8 +131,18 @@ def estimate_search(recipe: Recipe) -> float:
     visit *= _SEARCH_COSTS[settings.model].central if settings.is_central else 1.0
     rounds = 1 if settings.updating == "online" else recipe.rounds
     n_looks = settings.n_trainings if settings.is_staged else rounds // (recipe.eval_every or 1)
-    n_visits = settings.n_trainings * rounds * settings.epochs if settings.is_trained else 0
+    n_visits = rounds * settings.epochs * count_logs(settings, population) if settings.is_trained else 0
     return recipe.repeats * n_users * (n_visits * visit + (n_looks + 1) * look) + _SEARCH_COSTS[settings.model].start
+
+
+def count_logs(settings: PersonalSettings, population: GeneratedPopulation) -> float:
+    """How many times as much as what is trained on `once` all trainings of a run read in a round."""
+    if not settings.is_staged:
+        return 1.0
+    shape, n = population.shape, settings.n_trainings
+    whole = (shape.train_part + shape.validation_part + shape.test_part) / shape.train_part
+    stages_read = n * (n + 1) / 2 if settings.updating == "retrain" else n  # all so far, or each stage's own
+    return whole * stages_read / settings.stages
 
 
 def estimate_user(population: GeneratedPopulation, model: str = "peps") -> tuple[float, float]:

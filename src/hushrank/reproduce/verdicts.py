@@ -14,6 +14,7 @@ from hushrank.metrics.significance import bonferroni, equivalence_test, independ
 
 OFFLINE, ONLINE = "offline/nDCG@10", "online/nDCG@10"
 LEVEL = 0.05
+_LEAST = 1e-300  # p that is told; Why: no p is 0, but float64 has no smaller ones
 LEAST_LOOKS = 10  # of a ranker, for a mean over its training. Why: half of what a run has unless eval_every says less
 Cell = JsonObject  # what is special about a trial: {"data": "mq2007", "method": "fpdgd", "n_clients": 10}
 Values = Mapping[tuple[int, int], float]  # {(fold, repeat): value}
@@ -214,7 +215,7 @@ def keep_test(pair: Pair, test: str, p: float, *, level: float = LEVEL, margin: 
 
 def tell_tests(tests: Sequence[PairTest]) -> str:
     """Each pair with its difference and p."""
-    return "; ".join(f"{test.pair} {test.difference:+.4f} (p {test.p_corrected:.2g})" for test in tests)
+    return "; ".join(f"{test.pair} {test.difference:+.4f} (p {max(test.p_corrected, _LEAST):.2g})" for test in tests)
 
 
 def all_better(pairs: Sequence[Pair], *, level: float = LEVEL) -> Verdict:
