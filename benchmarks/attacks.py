@@ -19,7 +19,7 @@ are asked in a round, and attacks that know `watchful`:
         none,sign-flip:rare,sign-flip:late,promote:rare,promote:late,min-max:disguised,sidestep,\
         sidestep:turning,framing
     ... --json docs/benchmarks/attacks_adaptive.json --resume --shares 0 --others-at 10,20,30 \
-        --rules mean,norm-bound,multi-krum,watchful --attacks none,cycle,cycle:full
+        --rules mean,norm-bound,multi-krum,watchful --attacks none,cycle,cycle:full,cycle:short,cycle:repaid
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ ADAPTIVE: dict[str, JsonObject] = {
     "framing": {},
     "cycle": {},
     "cycle:full": {"knowledge": "full"},
+    "cycle:short": {"knowledge": "full", "backwards": 3.0, "forwards": 2.25},
+    "cycle:repaid": {"knowledge": "full", "forwards": 9.5},
 }
 SHARES, OTHERS_AT = (0.0, 10.0, 20.0, 30.0, 40.0), (20.0,)
 TOLD = ("caught", "wronged")  # what rules that trust say of liars and of honest clients

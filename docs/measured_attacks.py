@@ -24,7 +24,7 @@ FANG = {  # {rule: the attack that is made for it}
     **dict.fromkeys(OTHERS, "fang-trimmed-mean:full"),
 }
 CHOSEN_AT = 20.0  # per cent malicious clients
-CYCLE = ("cycle", "cycle:full")  # what beats `watchful`; measured under two more rules
+CYCLE = ("cycle", "cycle:full", "cycle:short", "cycle:repaid")  # who pays for lies; measured under two more rules
 WITHSTAND = ("norm-bound", "multi-krum")
 VERDICTS = ("nobody judged", "same bits", "equal", "not lower", "lower", "not shown")  # of `benchmarks.expelled`
 
@@ -246,7 +246,7 @@ def show_users(matrix: Matrix, line: MatrixLine, rules: Sequence[str]) -> list[s
 
 
 def withstood(data: Path) -> str:
-    """Two rules beside `watchful` under the attack that beats it, and with nobody lying."""
+    """Two rules beside `watchful` under the attack that it forgives, and with nobody lying."""
     matrix, rules = read_matrix(read(data, "attacks_adaptive")), (MEAN, "watchful", *WITHSTAND)
     lines = [line for line in matrix.lines if line.attack in (PEACE, *CYCLE)]
     rows = [[name_attack(line.attack), f"{line.share:g} %", *show_users(matrix, line, rules)] for line in lines]
@@ -254,7 +254,7 @@ def withstood(data: Path) -> str:
 
 
 def withstood_verdict(data: Path) -> str:
-    """How much that attack costs, how little of it is noticed, and what other rules lose to it and to others."""
+    """How much that attack costs, how little of it is left out, and what other rules lose to it and to others."""
     found, everything = read(data, "attacks_adaptive"), load(data)
     matrix = read_matrix(found)
     lines = [line for line in matrix.lines if line.attack in CYCLE]
@@ -270,12 +270,11 @@ def withstood_verdict(data: Path) -> str:
         for share in (20.0, 30.0)
     ]
     return (
-        f"**`watchful` does not withstand `cycle`.** It is below the mean with honest clients by up to {', '.join(at)} "
-        f"malicious clients (the worst kind of users), and leaves out {100 * min(left_out):.0f} to "
-        f"{100 * max(left_out):.0f} % of the liars' updates. Here `norm-bound` and `multi-krum` are the rules to "
-        f"choose: they are at most {bound} and {krum} below at every share. `multi-krum` is told how many lie; "
-        f"`norm-bound` need not know. But other attacks harm these two more than `cycle` harms `watchful`: in [the "
-        f"table above](#what-was-measured) {', '.join(others)}. No rule measured here withstands everything."
+        f"Under `cycle` `watchful` is below the mean with honest clients by up to {', '.join(at)} malicious clients "
+        f"(the worst version and kind of users). It leaves out at most {100 * max(left_out):.0f} % of the liars' "
+        f"updates: what they send adds up to too little. `norm-bound` and `multi-krum` are at most {bound} and {krum} "
+        f"below at every share; `multi-krum` is told how many lie. But other attacks harm these two far more than "
+        f"`cycle` harms `watchful`: in [the table above](#what-was-measured) {', '.join(others)}."
     )
 
 

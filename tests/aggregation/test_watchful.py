@@ -46,13 +46,22 @@ def left_out(combined: Combined) -> list[int]:
     return np.flatnonzero(combined.trust < 1).tolist()
 
 
-def test_while_nobody_lies_it_is_the_weighted_mean_bit_by_bit() -> None:
+def test_while_nobody_is_doubted_it_is_the_weighted_mean_bit_by_bit() -> None:
     draws, memory = np.random.default_rng(pick_seed(5)), dict[str, Array]()
-    for round in range(1, 301):
-        updates, weights = (WAY + draws.standard_normal((N, P))).astype(np.float32), draws.uniform(1, 9, N)
+    for round in range(1, 301):  # a way that every update follows, so that there is no opposition
+        updates, weights = (9 * WAY + draws.standard_normal((N, P))).astype(np.float32), draws.uniform(1, 9, N)
         found = Watchful()(Gathered(updates, weights, np.arange(N), np.zeros(P), round, memory))
         assert found.update.tolist() == mean_gathered(updates, weights).tolist() and found.evidence["alike"] == 0
         memory = dict(found.memory)
+
+
+def test_with_noisy_updates_doubt_shortens_few_and_leaves_nobody_out() -> None:
+    seen, draws = play(1000, liars=0), np.random.default_rng(pick_seed(3))
+    means = np.array([(WAY + draws.standard_normal((N, P))).mean(axis=0) for _ in seen])
+    found = np.array([each.update for each in seen])
+    assert all(left_out(each) == [] for each in seen)
+    np.testing.assert_allclose(found.sum(axis=0) @ WAY, means.sum(axis=0) @ WAY, rtol=0.03)  # what is learnt in all
+    assert np.mean(np.linalg.norm(found - means, axis=1) > 1e-9) < 0.5
 
 
 NOISE = np.random.default_rng(4)  # however it falls, it is loud
@@ -81,9 +90,9 @@ def test_sleepers_are_caught_after_they_wake_and_forgiven_after_they_stop() -> N
     assert left_out(seen[298]) == [] and left_out(seen[698]) == [0, 1, 2] and left_out(seen[-1]) == []
 
 
-def test_a_single_shout_is_cut_to_ten_times_the_median_length() -> None:
+def test_a_single_shout_is_cut_to_five_times_the_median_length() -> None:
     found = play(100, lambda updates: 1e9 * updates, liars=1, wakes=range(100, 101))[-1]
-    assert left_out(found) == [] and np.linalg.norm(found.update) < 10
+    assert left_out(found) == [] and np.linalg.norm(found.update) < 5
 
 
 def test_clients_who_agree_on_nothing_are_not_expelled() -> None:
@@ -167,14 +176,23 @@ def test_the_first_agreements_may_all_be_zero() -> None:
     assert all(np.isfinite(array).all() for array in memory.values()) and np.isfinite(found.evidence["opposition"])
 
 
-def test_short_honest_updates_do_not_make_long_lies_good() -> None:
-    draws, memory, n_caught = np.random.default_rng(pick_seed(7)), dict[str, Array](), 0
-    for round in range(1, 601):
-        updates = WAY + draws.standard_normal((N, P))
-        updates[:3] *= -4.5 if round % 2 else 1e-3
-        found = Watchful()(Gathered(updates, np.ones(N), np.arange(N), np.zeros(P), round, memory))
-        memory, n_caught = dict(found.memory), n_caught + (left_out(found) == [0, 1, 2])
-    assert n_caught > 300
+CYCLES = {"and nothing": (-4.5, 1e-3), "half": (-9.5, 4.8, 1.0), "all": (-9.5, 9.5), "late": (-9.5, *[1.0] * 5)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("paid", CYCLES)
+def test_liars_who_pay_for_lies_hold_up_a_little_of_what_is_learnt(paid: str, *, together: bool) -> None:
+    """In lengths of their honest updates; together: along the way itself, rather than what each learnt."""
+    draws, usual = np.random.default_rng(pick_seed(7)), np.sqrt(P)
+
+    def lie(updates: Array, round: int) -> Array:
+        own = usual * WAY / np.linalg.norm(WAY) + 0.3 * draws.standard_normal((3, P)) if together else updates[:3]
+        return np.concatenate([CYCLES[paid][round % len(CYCLES[paid])] * own, updates[3:]])
+
+    lied, honest = play_frames(lie, n_rounds=600), play_frames(lambda updates, _: updates, n_rounds=600)
+    learnt, usual_learnt = (sum(found.update @ WAY for _, found in seen) for seen in (lied, honest))
+    assert learnt > 0.6 * usual_learnt
+    assert all(set(left_out(found)) <= {0, 1, 2} for _, found in lied)
 
 
 def test_updates_that_are_alike_by_chance_are_no_conspiracy() -> None:
@@ -298,3 +316,16 @@ def test_permuting_the_clients_of_a_round_changes_nothing() -> None:
     other = Watchful()(Gathered(updates[order], np.ones(N), np.arange(N)[order], np.zeros(P), 1))
     np.testing.assert_allclose(one.update, other.update, atol=1e-12)
     np.testing.assert_allclose(one.memory["sums"], other.memory["sums"])
+
+
+def test_in_a_round_in_which_few_learn_anything_liars_do_not_say_how_long_an_update_is() -> None:
+    """Half of the clients or more send nothing, and the liars shout: the length that is usual lately is the measure."""
+    seen, draws = play(50, liars=0), np.random.default_rng(pick_seed(12))
+    usual = seen[-1].memory["length"]
+    updates = WAY + draws.standard_normal((N, P))
+    updates[:3] *= 1e6
+    updates[5:] = 0
+    found = Watchful()(Gathered(updates, np.ones(N), np.arange(N), np.zeros(P), 51, dict(seen[-1].memory)))
+    assert np.linalg.norm(found.update) < 5 * usual  # three of ten shout, each five lengths at most
+    np.testing.assert_allclose(found.memory["length"], usual)
+    assert (found.memory["loudness"][:3] == 1).all()

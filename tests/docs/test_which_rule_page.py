@@ -25,7 +25,7 @@ FOUND: dict[str, Any] = json.loads((DOCS / "benchmarks" / "attacks.json").read_t
 MATRIX = read_matrix(FOUND)
 TABLES = runpy.run_path(str(DOCS / "measured_attacks.py"))["TABLES"]
 STANDING = (*attack_list.THESIS, *attack_list.OTHERS)
-CYCLE = ("cycle", "cycle:full")
+CYCLE = ("cycle", "cycle:full", "cycle:short", "cycle:repaid")
 SMALL = ["--data", "tiny", "--set", "rounds=3", "--set", "folds=[1]", "--jobs", "1"]
 
 
@@ -176,34 +176,24 @@ def test_liars_who_know_the_watchful_server_gain_little() -> None:
     assert min(mean_losses(matrix, "mean", others)) < -0.2
 
 
-def test_liars_who_pay_for_their_lies_beat_the_watchful_server_as_the_pages_say() -> None:
+def test_liars_who_pay_for_their_lies_gain_little_as_the_pages_say() -> None:
     matrix = read_matrix(read_kept("attacks_adaptive"))
     lines = [line for line in matrix.lines if line.attack in CYCLE]
     assert {(line.attack, line.share) for line in lines} == {(name, share) for name in CYCLE for share in (10, 20, 30)}
-    lost = {rule: -min(mean_losses(matrix, rule, lines)) for rule in ("watchful", "norm-bound", "multi-krum")}
-    assert {rule: f"{loss:.3f}" for rule, loss in lost.items()} == {
-        "watchful": "0.051",
-        "norm-bound": "0.006",
-        "multi-krum": "0.004",
-    }
-    findings, changes = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/findings.md", "CHANGELOG.md"))
-    assert all("by up to .051" in text and "30 % malicious clients" in text for text in (PAGE, findings, changes))
-    assert "`norm-bound` and `multi-krum` lose at most .006 to it" in findings
-    assert "They lost at most .006 and .004 under [`cycle`]" in PAGE
-    assert all(pair in PAGE for pair in (f"{-worst('norm-bound', 20):.3f}"[1:], f"{-worst('multi-krum', 20):.3f}"[1:]))
-    assert "Under other attacks they lost up to .251 and .401 at 20 %" in PAGE
+    lost = {rule: -min(mean_losses(matrix, rule, lines)) for rule in ("mean", "watchful", "norm-bound", "multi-krum")}
+    assert max(lost["norm-bound"], lost["multi-krum"]) < lost["watchful"] < 0.02 and lost["mean"] > 0.3
+    texts = [PAGE, *((ROOT / name).read_text(encoding="utf-8") for name in ("docs/findings.md", "CHANGELOG.md"))]
+    assert all(f"by up to .{1000 * lost['watchful']:03.0f}" in text and "30 % malicious" in text for text in texts)
 
 
-def test_where_cycle_costs_most_other_rules_lose_more_to_other_attacks() -> None:
+def test_other_rules_lose_far_more_to_other_attacks_than_the_watchful_server_to_cycle() -> None:
     matrix = read_matrix(read_kept("attacks_adaptive"))
     most = -min(mean_losses(matrix, "watchful", [line for line in matrix.lines if line.attack in CYCLE]))
-    assert -worst("watchful", 20) < most and "more than `watchful` under any at that share" in PAGE
-    assert all(-worst(rule, share) > 4 * most for rule in ("norm-bound", "multi-krum") for share in (20, 30))
+    assert all(-worst(rule, share) > 10 * most for rule in ("norm-bound", "multi-krum") for share in (20, 30))
     told = [
         row for row in read_kept("attacks_adaptive")["cells"] if row["rule"] == "watchful" and row["attack"] in CYCLE
     ]
-    assert all(set(row["wronged"].values()) == {0.0} for row in told) and len(told) == 6
-    assert max(max(row["caught"].values()) for row in told) < 0.23
+    assert all(set(row["wronged"].values()) == {0.0} for row in told) and len(told) == 12
 
 
 def test_the_page_says_that_its_two_matrices_are_of_two_versions() -> None:

@@ -29,11 +29,9 @@ _SLACK = 0.1  # usual agreements; Why: evidence against those who neither agree 
 _DIFFERENT = 0.5  # of the others' agreement; Why: honest people with a taste of their own oppose less than that
 _CONSENSUS = 0.03  # usual agreements; Why: where clients agree on nothing (one grade each), nobody can oppose it
 _LATELY = 200  # rounds; Why: clients who differ agree until what they share is learnt, and must not be held to it
-_LOUD = 5.0  # times the median length; Why: five searches of honest people stay below it almost always
-_DOUBT = (
-    1 / 3
-)  # of enough evidence, from which on an update is cut to the median length; Why: lies cost less until then
-_SHOUT = 10.0  # times the median length, to which single updates are cut; Why: evidence takes some rounds
+_LOUD = 5.0  # times the median length, to which updates are cut; Why: honest people stay below it almost always
+_DOUBT = 1 / 3  # of enough evidence, from which on they are cut to the median length; Why: a long lie that is made
+# good afterwards still moves the ranker meanwhile
 _NEEDED = 5.0  # rounds of shouting that make a client suspect, and of copying that leave copies one vote
 _FORGIVEN = 0.1  # copies that are forgiven in every round
 _CHANCE = 3.0  # times the median client's rate of copies, forgiven too; Why: many small updates are alike by chance
@@ -78,7 +76,7 @@ class Directions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watchful:
-    """FedAvg, but for the order of additions, while nobody is doubted and nothing is ten times the median length."""
+    """FedAvg, but for the order of additions, while nobody is doubted and nothing is five times the median length."""
 
     n_judged: ClassVar[int] = _FEWEST
 
@@ -90,14 +88,15 @@ class Watchful:
     def __call__(self, gathered: Gathered) -> Combined:
         past = recall(gathered, forget_after=_GONE * self.watchful_memory)
         here = np.searchsorted(past.ids, gathered.ids)
-        found = find_directions(gathered.updates)
         usual = float(past.length[0])
+        found = find_directions(gathered.updates, usual)
         is_copy = find_copies(found.x, ~past.is_out[here])
         voices = listen(past, here, gathered.updates, gathered.weights, is_copy)
-        past = self._learn(past, here, found, is_copy, voices)
+        times = found.times * found.middle / max(found.middle, usual)
+        limits = find_limits(self._doubt(past)[here])
+        counted = cut_lengths(gathered.updates, times, limits)
+        past = self._learn(past, here, found, np.minimum(times, limits), is_copy, voices)
         suspicion, consensus = self._suspect(past, here)
-        doubt = np.maximum(suspicion, past.copies / _NEEDED)[here]
-        counted = cut_lengths(gathered.updates, found, usual, doubt > _DOUBT)
         past.is_out[:] = choose_suspects(suspicion, past.is_out, here)
         trust = 1.0 - past.is_out[here]
         voices = listen(past, here, counted, gathered.weights, is_copy)
@@ -113,13 +112,13 @@ class Watchful:
         return Combined(average_trusted(counted, gathered.weights, speaks), evidence, past._asdict(), trust)
 
     def _learn(
-        self, past: WatchfulMemory, here: Array, found: Directions, is_copy: Array, voices: Array
+        self, past: WatchfulMemory, here: Array, found: Directions, times: Array, is_copy: Array, voices: Array
     ) -> WatchfulMemory:
-        """What a round adds to the evidence."""
+        """What a round adds to the evidence. times: [n] usual lengths of each update as it counts in the mean."""
         keep = 1 - 1 / self.watchful_memory
         is_trusted = ~past.is_out[here]
         lately = 1 / np.minimum(past.n_rounds[here] + 1, _LATELY)
-        self._learn_opposition(past, here, found, lately, voices)
+        self._learn_opposition(past, here, found, times, lately, voices)
         louder = np.clip(np.log(np.maximum(found.times, 1e-9) / _LOUD), -1, 1)
         past.loudness[here] = np.clip(past.loudness[here] + louder, 0, 2 * _NEEDED)
         past.copy_rate[here] += lately * (is_copy - past.copy_rate[here])
@@ -134,15 +133,17 @@ class Watchful:
         return past._replace(squares=keep * past.squares + np.mean(found.x[is_trusted] ** 2, axis=0))
 
     def _learn_opposition(
-        self, past: WatchfulMemory, here: Array, found: Directions, lately: Array, voices: Array
+        self, past: WatchfulMemory, here: Array, found: Directions, times: Array, lately: Array, voices: Array
     ) -> None:
         cosines = measure_agreement(past, here, found, voices)
         if cosines is None:
             return
-        # Why times the length: a long lie must not be made good by a short honest update
-        agreement = cosines * np.minimum(found.times, _LOUD)
+        agreement = cosines * times  # Why as it counts in the mean: a payment counts no more than it undoes
+        usual = np.mean(
+            (cosines * np.minimum(times, 1))[found.is_there] ** 2
+        )  # Why at most 1: lies must not stretch it
         keep = 1 - 1 / self.watchful_memory
-        past.totals[1:] = keep * past.totals[1:] + [1, np.mean(agreement[found.is_there] ** 2)]
+        past.totals[1:] = keep * past.totals[1:] + [1, usual]
         if past.totals[2] == 0:
             return
         agreement = np.where(found.is_there, agreement / np.sqrt(past.totals[2] / past.totals[1]), 0)
@@ -151,6 +152,10 @@ class Watchful:
         slack = max(_SLACK, _DIFFERENT * find_consensus(past, here)) * found.is_there
         against = past.opposition[here] - agreement - slack  # [page1954, Eq. 1]
         past.opposition[here] = np.clip(against, 0, 2 * self.watchful_evidence)
+
+    def _doubt(self, past: WatchfulMemory) -> Array:
+        """[k] evidence of any kind against each, 1 where it is enough, whether or not anybody can be judged by it."""
+        return np.maximum(past.opposition / self.watchful_evidence, np.maximum(past.loudness, past.copies) / _NEEDED)
 
     def _suspect(self, past: WatchfulMemory, here: Array) -> tuple[Array, float]:
         """[k] evidence against each, 1 where it is enough; and how much most of the others agree."""
@@ -185,17 +190,20 @@ def choose_suspects(suspicion: Array, was_out: Array, here: Array) -> Array:
     return is_out if 2 * np.count_nonzero(is_suspect) < len(is_out) else np.zeros_like(is_out)
 
 
-def cut_lengths(updates: Array, found: Directions, usual: float, is_doubted: Array) -> Array:
-    """[n, p] with none longer than ten times the median length, and no doubted one longer than the median; bit by bit
-    as sent where none is.
+def find_limits(doubt: Array) -> Array:
+    """[n] usual lengths up to which each update counts: five without doubt, one from a third of enough evidence on."""
+    return np.asarray(_LOUD + (1 - _LOUD) * np.minimum(1, doubt / _DOUBT))
 
-    usual: the median length lately; Why: in a round in which few clicked, the median tells little.
+
+def cut_lengths(updates: Array, times: Array, limits: Array) -> Array:
+    """[n, p] with none longer than its limit; bit by bit as sent where none is.
+
+    times: [n] median lengths of each; or those that are usual lately, if these are longer. Why: in a round in which few
+    clicked, the median tells little.
     """
-    times = found.times * found.middle / max(found.middle, usual)
-    most = np.where(is_doubted, 1.0, _SHOUT)
-    if len(updates) < _FEWEST or not (times > most).any():
+    if len(updates) < _FEWEST or not (times > limits).any():
         return updates
-    return np.asarray(updates * np.minimum(1, most / np.maximum(times, 1))[:, None], updates.dtype)
+    return np.asarray(updates * np.minimum(1, limits / np.maximum(times, 1))[:, None], updates.dtype)
 
 
 def average_trusted(updates: Array, weights: Array, is_trusted: Array) -> Array:
@@ -205,33 +213,51 @@ def average_trusted(updates: Array, weights: Array, is_trusted: Array) -> Array:
     return mean_gathered(updates[is_trusted], weights[is_trusted])
 
 
-def find_directions(updates: Array) -> Directions:
+def find_directions(updates: Array, usual: float = 0.0) -> Directions:
+    """usual: the median length lately, if there is one; it stands in where half of the clients or more learnt nothing.
+
+    Why: the others could be liars for the most part, and would say how long an update is.
+    """
     x = updates.astype(np.float64)
     each = lengths(x)
     is_there = each > 0
-    middle = float(np.median(each[is_there])) if is_there.any() else 1.0
+    if usual > 0 and 2 * np.count_nonzero(is_there) <= len(each):
+        middle = usual
+    else:
+        middle = float(np.median(each[is_there])) if is_there.any() else 1.0
     x /= np.maximum(each, middle)[:, None]
     return Directions(x, each / middle, is_there, middle)
 
 
-def measure_agreement(past: WatchfulMemory, here: Array, found: Directions, voices: Array) -> Array | None:
-    """[n] cosine of each direction with the way of the others so far; None: nobody knows it yet.
+class Ways(NamedTuple):
+    """Where the others of each client have pointed so far, in parameters that are measured by their spread."""
 
-    The others' way is the geometric median of each one's mean direction: a majority decides, however loud a minority
-    is. Parameters are measured by their spread, so that those with the most noise do not decide.
-    """
+    scale: Array  # [p] by which parameters are multiplied, so that those with the most noise do not decide
+    others: Array  # [n, p] for each client, without its own
+
+
+def measure_agreement(past: WatchfulMemory, here: Array, found: Directions, voices: Array) -> Array | None:
+    """[n] cosine of each direction with the way of the others so far; None: nobody knows it yet."""
+    ways = find_ways(past, here, voices)
+    if ways is None or not found.is_there.any():
+        return None
+    x = ways.scale * found.x
+    usual = lengths(ways.others) * lengths(x)
+    return np.asarray(np.einsum("ip,ip->i", x, ways.others) / np.where(usual > 0, usual, 1))
+
+
+def find_ways(past: WatchfulMemory, here: Array, voices: Array) -> Ways | None:
+    """Each one's is the geometric median of the others' mean directions: a majority decides, however loud a minority
+    is. None: too few are known."""
     is_known = (past.n_rounds[here] > 0) & ~past.is_out[here]
-    if past.totals[0] <= _WARM_UP or np.count_nonzero(is_known) < _FEWEST or not found.is_there.any():
+    if past.totals[0] <= _WARM_UP or np.count_nonzero(is_known) < _FEWEST:
         return None
     variances = past.squares / past.totals[0]
     scale = 1 / np.sqrt(variances + _FLOOR * variances.mean())
     means = scale * past.sums[here] / np.maximum(past.n_rounds[here], 1)[:, None]
     votes = is_known / np.bincount(voices)[voices]  # copies have one together
     shares = weigh_centre(means, votes / votes.sum())
-    ways = shares @ means - shares[:, None] * means  # without the client's own
-    x = scale * found.x
-    usual = lengths(ways) * lengths(x)
-    return np.asarray(np.einsum("ip,ip->i", x, ways) / np.where(usual > 0, usual, 1))
+    return Ways(scale, shares @ means - shares[:, None] * means)
 
 
 def weigh_centre(points: Array, weights: Array) -> Array:

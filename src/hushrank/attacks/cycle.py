@@ -1,4 +1,4 @@
-"""Malicious clients that pay for a long lie with a shorter push the other way, which `watchful` counts as much."""
+"""Malicious clients that pay for a lie with a push the other way, so that `watchful` forgives it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TURNED = 0.35  # of the push, at a right angle to it; Why: two liars then have 
 class Cycle:
     """Three rounds in turn: the known mean far backwards, half as far forwards, what was honestly learnt.
 
-    `watchful` lets ten median lengths into the mean and counts agreement up to five: a push forwards of nearly five
-    makes good what one backwards of nearly ten did, and the ranker is left five lengths further back. Both pushes are
-    longer than honest updates, so that an honest agreement, measured by the usual one, looks small.
+    `watchful` forgives whoever pays for a lie: it counts agreement with the others, and a push forwards makes one
+    backwards good. Each counts as long as what is let through of it, so that what is paid in full is undone, and what
+    is left are jumps back and forth.
     """
 
     knowledge: str = knowledge_key()
