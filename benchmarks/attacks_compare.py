@@ -1,8 +1,10 @@
 """Is one rule as good as the best for every attack? Judged from what `python -m benchmarks.attacks` wrote.
 
     python -m benchmarks.attacks_compare attacks.json [more.json ...] [--rule watchful] [--json verdict.json]
+        [--peace peace.json]
 
-In peace: two one-sided tests within .002 of plain averaging, for every user. Under attack, at every share up to 30 %:
+In peace: two one-sided tests within .002 of plain averaging, for every user; from a file with more trainings of that
+alone where one is named. Under attack, at every share up to 30 %:
 for each attack the best other rule is chosen on validation queries (mean over users and shares; rules that are not
 defined at one of the shares are no candidates); a cell (attack, share, user) passes when the mean test nDCG@10 is at
 most .005 below that rule's. At least 90 % of the cells must pass. No cell may be significantly worse than plain
@@ -31,9 +33,10 @@ PEACE_MARGIN, MARGIN, ENOUGH, LEVEL = 0.002, 0.005, 0.9, 0.05
 JUDGED, MOST_SHARE = "watchful", 30.0  # unless another rule, another largest share of malicious clients is named
 
 
-def judge_rule(matrix: Matrix, rule: str, *, most_share: float = MOST_SHARE) -> Json:
-    """All verdicts on one rule; None: not judged."""
-    peace, cells = judge_peace(matrix, rule), judge_cells(matrix, rule, most_share=most_share)
+def judge_rule(matrix: Matrix, rule: str, *, most_share: float = MOST_SHARE, peaceful: Matrix | None = None) -> Json:
+    """All verdicts on one rule; None: not judged. peaceful: where nobody lies, if more trainings of that are kept."""
+    peace = judge_peace(matrix if peaceful is None else peaceful, rule)
+    cells = judge_cells(matrix, rule, most_share=most_share)
     missing = find_missing(matrix, rule, most_share=most_share)
     n_near = sum(cell["is_near"] for cell in cells)
     is_whole = bool(cells) and not missing
@@ -75,7 +78,7 @@ def judge_peace(matrix: Matrix, rule: str) -> list[Json]:
         ours, theirs = (matrix.test(MatrixLine(PEACE, 0), name, user) for name in (rule, MEAN))
         test = None if ours is None or theirs is None else equivalence_test(ours, theirs, margin=PEACE_MARGIN)
         difference, p = (None, None) if test is None else (round(test.mean_difference, 5), test.p)
-        found.append({"user": user, "difference": difference, "p": p})
+        found.append({"user": user, "n": len(ours or ()), "difference": difference, "p": p})
     return found
 
 
@@ -159,7 +162,8 @@ def describe(found: Json) -> str:
     worse = [c for c in found["cells"] if c["p_worse_than_mean"] is not None and c["p_worse_than_mean"] < LEVEL]
     lines = [
         f"{found['rule']}, {found['n_trainings']} trainings in each cell",
-        f"peace within {PEACE_MARGIN:g} of {MEAN}: {word[found['peace_holds']]} ({peace})",
+        f"peace within {PEACE_MARGIN:g} of {MEAN}, {found['peace'][0]['n']} trainings: {word[found['peace_holds']]} "
+        f"({peace})",
         f"within {MARGIN:g} of the chosen rule: {found['n_near']} of {found['n_cells']} cells, at least "
         f"{ENOUGH:.0%} wanted: {word[found['near_holds']]}",
         f"significantly worse than {MEAN} by more than {MARGIN:g}: {len(worse)} cells, {found['n_lower_than_mean']} by "
@@ -188,9 +192,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--rule", default=JUDGED)
     parser.add_argument("--most-share", type=float, default=MOST_SHARE, help="per cent malicious clients")
+    parser.add_argument("--peace", type=Path, help="a file with more trainings in which nobody lies")
     parser.add_argument("--json", type=Path, help="where to write the verdicts")
     chosen = parser.parse_args(arguments)
-    found = judge_rule(read_matrix(*map(read_json, chosen.files)), chosen.rule, most_share=chosen.most_share)
+    matrix, peaceful = read_matrix(*map(read_json, chosen.files)), None
+    if chosen.peace is not None:
+        peaceful = read_matrix(read_json(chosen.peace))
+    found = judge_rule(matrix, chosen.rule, most_share=chosen.most_share, peaceful=peaceful)
     if chosen.json:
         write_json(chosen.json, found)
     print(describe(found))

@@ -192,6 +192,10 @@ def quote_attack(attack: str) -> str:
     return f"`{name}`" + (f" ({knowledge} knowledge)" if knowledge else "")
 
 
+def tell_peace(found: Row) -> str:
+    return ", ".join(format_signed(row["difference"], decimals=4) for row in found["peace"])
+
+
 def judged_verdict(data: Path) -> str:
     """Whether it is as good as the chosen rule, and never worse than plain averaging."""
     found = read(data, "attacks_judged")
@@ -199,9 +203,10 @@ def judged_verdict(data: Path) -> str:
         f"`watchful` is within .005 of the chosen rule for {found['n_near']} of {found['n_cells']} combinations over "
         f"five seeds, and significantly below `mean` by more than .005 for {found['n_worse_than_mean'] or 'none'} "
         "(one-sided t-tests, corrected for their number; `docs/benchmarks/attacks_judged.json`, from `python -m "
-        "benchmarks.attacks_compare docs/benchmarks/attacks_five.json`). With nobody lying it "
-        f"{'equals' if found['peace_holds'] else 'is not shown to equal'} `mean` within .002 for every user over these "
-        "seeds, too."
+        "benchmarks.attacks_compare docs/benchmarks/attacks_five.json --peace docs/benchmarks/attacks_peace.json`). "
+        f"With nobody lying it {'equals' if found['peace_holds'] else 'is not shown to equal'} `mean` within .002 for "
+        f"every user ({found['peace'][0]['n']} trainings: {tell_peace(found)}; two one-sided tests, largest p "
+        f"{format_p(max(row['p'] for row in found['peace']))})."
     )
 
 
@@ -276,6 +281,35 @@ def withstood_verdict(data: Path) -> str:
         f"below at every share; `multi-krum` is told how many lie. But other attacks harm these two far more than "
         f"`cycle` harms `watchful`: in [the table above](#what-was-measured) {', '.join(others)}."
     )
+
+
+def white_box(data: Path) -> str:
+    """What liars reach who see all updates and what `watchful` remembers, by rule."""
+    rows = read(data, "white_box")["rows"]
+    found = {(row["attack"], row["share"], row["rule"], row["user"]): row for row in rows}
+    rules, users = (list(dict.fromkeys(row[key] for row in rows)) for key in ("rule", "user"))
+    lines = []
+    for attack, share in dict.fromkeys((row["attack"], row["share"]) for row in rows):
+        cells = [[found.get((attack, share, rule, user)) for user in users] for rule in rules]
+        shown = [" / ".join("–" if row is None else format_value(fmean(row["test"])) for row in each) for each in cells]
+        left_out = {row["user"]: row["caught"] for row in cells[rules.index("watchful")] if row is not None}
+        name = "nobody lies" if attack == PEACE else attack
+        shown = [cell.replace("– / – / –", "–") for cell in shown]
+        lines.append([name, f"{share} %", *shown, share_of_updates(left_out)])
+    header = ["attack", "malicious", *(f"`{rule}`" for rule in rules), "left out by `watchful`"]
+    return make_markdown(header, lines)
+
+
+def white_box_verdict(data: Path) -> str:
+    """The lowest that `watchful` falls to at each share, and who does so."""
+    rows = read(data, "white_box")["rows"]
+    told = []
+    for share in sorted({row["share"] for row in rows} - {0}):
+        own = [row for row in rows if row["share"] == share and row["rule"] == "watchful"]
+        worst = min(own, key=lambda row: fmean(row["test"]))
+        value = format_value(fmean(worst["test"]))
+        told.append(f"to {value} at {share} % ({worst['attack']}, {worst['user']} users)")
+    return f"**Such liars beat `watchful`**: nDCG@10 falls {', '.join(told)}."
 
 
 def at_share(matrix: Matrix, share: float) -> list[MatrixLine]:
@@ -438,6 +472,8 @@ TABLES: Tables = {
     "attacks-adaptive": partial(beside, name="attacks_adaptive", rules=(MEAN, "watchful")),
     "attacks-cycle": withstood,
     "attacks-cycle-verdict": withstood_verdict,
+    "attacks-white-box": white_box,
+    "attacks-white-box-verdict": white_box_verdict,
     "attacks-expelled": expelled,
     "attacks-expelled-heavy": partial(expelled, heavy=True),
     "attacks-expelled-verdict": expelled_verdict,
