@@ -64,12 +64,12 @@ def test_what_is_said_of_the_live_poisoner_was_measured() -> None:
 
 def test_what_is_said_of_watchful_beside_a_live_poisoner_was_measured() -> None:
     runs = read("live_poison")["runs"]
-    for lie, first, last in (("sign-flip", 14, 21), ("poisoned-clicks", 14, 15)):
+    for lie, first, last in (("sign-flip", 18, 25), ("poisoned-clicks", 16, 16)):
         attacked = [row for row in runs if (row["rule"], row["lie"]) == ("watchful", lie)]
         assert all(row["named_alone"] for row in attacked) and len(attacked) == 5
         since = [row["distrusted"][0]["low_since"] for row in attacked]
         assert (min(since), max(since)) == (first, last)
-        assert f"from {first} to {last} (`{lie}`)" in PAGE
+        assert f"since {f'a round from {first} to {last}' if first < last else f'round {first}'} (`{lie}`)" in PAGE
     peace = {(row["rule"], row["fold"]): row for row in runs if row["lie"] == "none"}
     for fold in range(1, 6):
         assert peace["watchful", fold]["distrusted"] == []

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from live_processes import create_federation, finish, wait_for_url
 from planted_data import N_FEATURES, Planted, plant
-from secret_search import search_bytes, search_files
+from secret_search import Leak, search_bytes, search_files
 
 TALKATIVE = """
 import logging, os, sys
@@ -96,9 +96,17 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
 
 @pytest.mark.parametrize("name", FEDERATIONS)
 def test_a_live_federation_tells_nothing(planted: Planted, tmp_path: Path, name: str) -> None:
+    leaks = find_leaks(planted, tmp_path / "once", name)
+    if leaks:  # Why again: keys and noise are random, and eight digits of some hash stand in them by chance
+        leaks &= find_leaks(planted, tmp_path / "again", name)
+    assert leaks == set()
+
+
+def find_leaks(planted: Planted, place: Path, name: str) -> set[Leak]:
+    """What a federation of its own tells: of the wire, of what clients say, and of the server's directory."""
     method, settings = FEDERATIONS[name]
-    outside, homes = tmp_path / "outside", tmp_path / "homes"
-    outside.mkdir()
+    outside, homes = place / "outside", place / "homes"
+    outside.mkdir(parents=True)
     create_federation(
         outside / "server", "--method", method, "--features", N_FEATURES, rounds=3, min_clients=3, keep_updates="true",
         interactions=2, **settings,
@@ -113,7 +121,7 @@ def test_a_live_federation_tells_nothing(planted: Planted, tmp_path: Path, name:
         said = finish([people])
         heard = bytes(relay.heard)
     assert heard.count(b"PUT /v1/rounds/") == 9
-    assert search_bytes(heard, planted.secrets, where="wire") == []
-    assert search_bytes("".join(said).encode(), planted.secrets, where="what clients say") == []
-    assert search_files(outside, planted.secrets) == []
     assert search_files(homes, planted.secrets), "the search would not find what is there"
+    leaks = search_bytes(heard, planted.secrets, where="wire")
+    leaks += search_bytes("".join(said).encode(), planted.secrets, where="what clients say")
+    return {*leaks, *search_files(outside, planted.secrets)}
