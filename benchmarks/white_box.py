@@ -86,7 +86,7 @@ def go_on_parole(seen: Seen) -> Array:
 WAYS: Mapping[str, Callable[[Seen], Array]] = {"unseen": go_unseen, "sideways": go_sideways, "parole": go_on_parole}
 
 
-@dataclass
+@dataclass(eq=False)
 class WhiteBox:
     """An attack on one training: it goes on from round to round. push: median lengths and way of what a liar sends."""
 
@@ -139,11 +139,13 @@ def train(data: str, way: str, rule: str, share: int, user: str, rounds: int = R
     knows = {"assumed_malicious": n_malicious} if rule == "multi-krum" else {}
     found = []
     for fold in range(1, 6):
-        ATTACKS.pop(_NAME, None)  # Why: that of the fold before remembers it
         register_attack(_NAME, WhiteBox(WAYS[way]))
         lies = {"attack": _NAME, "n_malicious": n_malicious, "aggregation": rule, **knows}
         recipe = change_recipe(NAMED["fpdgd"], {**size, **lies, "folds": [fold], "eval_every": rounds // N_LOOKS})
-        (training,), _ = simulate(resolve(recipe), Options(workers=1))
+        try:
+            (training,), _ = simulate(resolve(recipe), Options(workers=1))
+        finally:
+            del ATTACKS[_NAME]  # Why: it remembers this fold
         left_out = training.shown.get("evidence/caught")
         found.append((fmean(training.test[-N_LOOKS // 2 :]), None if left_out is None else float(np.nanmean(left_out))))
     row: Json = {"attack": way, "share": share, "rule": rule, "user": user, "test": [round(q, 5) for q, _ in found]}

@@ -18,6 +18,7 @@ from hushrank.types import Array
 
 NAMES = {"mq2008": "MQ2008", "mq2007": "MQ2007"}
 SHOWN = "informational"  # users of the heat map
+LEVEL, EXPELLED_MARGIN = 0.05, 0.003
 KRUMS, OTHERS, POISONED = ("krum", "multi-krum"), ("trimmed-mean", "median"), "poisoned-clicks"
 FANG = {  # {rule: the attack that is made for it}
     **{rule: f"fang-{rule}:full" for rule in KRUMS},
@@ -276,8 +277,9 @@ def withstood_verdict(data: Path) -> str:
     ]
     return (
         f"Under `cycle` `watchful` is below the mean with honest clients by up to {', '.join(at)} malicious clients "
-        f"(the worst version and kind of users). It leaves out at most {100 * max(left_out):.0f} % of the liars' "
-        f"updates: what they send adds up to too little. `norm-bound` and `multi-krum` are at most {bound} and {krum} "
+        f"(the worst version and kind of users). It leaves out {100 * min(left_out):.0f} to "
+        f"{100 * max(left_out):.0f} % of the liars' updates, at 30 % next to none: what each sends adds up to too "
+        f"little. `norm-bound` and `multi-krum` are at most {bound} and {krum} "
         f"below at every share; `multi-krum` is told how many lie. But other attacks harm these two far more than "
         f"`cycle` harms `watchful`: in [the table above](#what-was-measured) {', '.join(others)}."
     )
@@ -366,11 +368,14 @@ def expelled_verdict(data: Path) -> str:
     parts = [
         f"Of {len(rows)} rows, {len(of['nobody judged'])} have fewer than five clients: `watchful` judges nobody there "
         "and is the mean, so that these rows show nothing about it.",
-        f"In {len(of['same bits'])} more it left nobody out and shortened nothing, and the rankers have the same bits.",
-        f"The other {len(tested)} are tested: {len(of['equal'])} are equal within .003, {len(of['not lower'])} more "
-        f"are not lower by .003, {len(of['lower'])} are lower by more than that, and for {len(of['not shown'])} "
-        f"nothing is shown (p corrected for {len(tested)} rows, Bonferroni).",
     ]
+    if of["same bits"]:
+        parts.append(f"In {len(of['same bits'])} it left nobody out and shortened nothing: the same bits.")
+    parts.append(
+        f"The other {len(tested)} are tested. Equal within .003: {len(of['equal'])}; not shown to be equal, but not "
+        f"lower by .003: {len(of['not lower'])}; lower by more than that: {len(of['lower'])}; nothing shown: "
+        f"{len(of['not shown'])} (p corrected for {len(tested)} rows, Bonferroni)."
+    )
     if of["lower"]:
         parts.append(f"Lower: {list_rows(of['lower'])}.")
     if of["not shown"]:
@@ -384,7 +389,7 @@ def expelled_verdict(data: Path) -> str:
 
 def expelled_by_chance(data: Path) -> str:
     """How far any change moves rankers that learn nothing: `watchful`, and leaving out updates at random."""
-    told = []
+    told, more = [], []
     for row in (row for row in expelled_rows(data) if "by_chance" in row and not row["same_bits"]):
         chance, deviation = row["by_chance"], row["error"] * row["n"] ** 0.5
         told.append(
@@ -394,11 +399,18 @@ def expelled_by_chance(data: Path) -> str:
             f"{format_p(paired_t_test(row['watchful'], row['mean']).p)}, less leaving out at random "
             f"{format_p(chance['p'])})"
         )
+        more += [row["user"]] if chance["p"] < LEVEL else []
+    verdict = (
+        f"For {' and '.join(more)} users that is more than chance: updates of those who are doubted are shortened even "
+        "where clients agree on nothing, which moves the balance between labels."
+        if more
+        else "None of these differences can be told from chance."
+    )
     return (
         "With one label per client (`labels-1`) clients learn nothing: a ranker is no better than the first one, and "
-        "any change moves it. Leaving out .3 % of the updates at random, a little more than `watchful` left out, "
-        f"changes the quality for {'; for '.join(told)}. None of these differences can be told from chance, and no "
-        "margin of .003 can be shown among rankers that differ so much."
+        "any change moves it. Leaving out .3 % of the updates at random, about as many as `watchful` left out, "
+        f"changes the quality for {'; for '.join(told)}. {verdict} No margin of .003 can be shown among rankers that "
+        "differ so much."
     )
 
 
@@ -407,15 +419,19 @@ def expelled_price(data: Path) -> str:
     of_taste = (row for row in expelled_rows(data) if row["case"] == "intents, carry .5, 12 clients")
     rows = {row["labels"]: row for row in of_taste if row["user"] == "perfect"}
     union, own = rows["everybody's"], rows["own"]
+    p = paired_t_test(union["watchful"], union["mean"]).p
+    side = "inside" if abs(union["gap"]) < EXPELLED_MARGIN else "outside of"
+    known = {"equal": "equal within .003", "not lower": "not lower by .003", "lower": "lower by more than .003"}
+    shown = known.get(union["verdict"], f"the mean is {side} the margin of .003, and no test decides it")
+    by_own = "it is equal within .003" if own["verdict"] == "equal" else "that is not shown to be within .003"
     return (
-        f"**A price was found in one place**: twelve clients with intents and perfect users. There `watchful` leaves "
+        f"**A price {'was found' if p < LEVEL else 'may be paid'} in one place**: twelve clients with intents and "
+        f"perfect users. There `watchful` leaves "
         f"out {union['left_out']:.1%} of the updates, all of them honest. By everybody's labels, the union of the "
         f"intents, this changes nDCG@10 by {format_signed(union['gap'], decimals=4)} ± "
-        f"{format_value(union['error'], decimals=4)} ({union['n']:,} trainings, p "
-        f"{format_p(paired_t_test(union['watchful'], union['mean']).p)}): the mean is inside the margin of .003, "
-        f"and two one-sided tests do not show it. By the clients' own labels it changes nothing: "
-        f"{format_signed(own['gap'], decimals=4)} ± {format_value(own['error'], decimals=4)}, equal within .003 "
-        f"(p {format_p(own['p_equal'])})."
+        f"{format_value(union['error'], decimals=4)} ({union['n']:,} trainings, p of a difference {format_p(p)}): "
+        f"{shown}. By the clients' own labels {by_own}: {format_signed(own['gap'], decimals=4)} ± "
+        f"{format_value(own['error'], decimals=4)} (p {format_p(own['p_equal'])})."
     )
 
 

@@ -36,7 +36,8 @@ def test_the_page_says_who_is_left_out_as_it_was_measured() -> None:
     most = {row["case"]: 0.0 for row in KEPT["rows"]}
     for row in KEPT["rows"]:
         most[row["case"]] = max(most[row["case"]], row["left_out"])
-    assert most["quantity"] == most["quantity, 10 clients"] == 0
+    among_busy = 100 * max(most["quantity"], most["quantity, 10 clients"])
+    assert f"at most {among_busy:.1f}".replace("0.", ".") + " % of the updates were left out" in PAGE
     usual, heavy = (100 * max(most[case] for case in cases) for cases in (DIFFERENT, HEAVY))
     assert f"left out up to {usual:.1f} % of honest updates, and up to {heavy:.1f} % where one" in PAGE
     assert most["10 times"] < 0.01 and most["20 times"] > 0.5 / 6 and most["60 times"] > 0.95 / 6
@@ -125,9 +126,10 @@ def test_what_the_page_says_of_a_price_and_of_chance_follows_from_the_trainings(
         )
         for labels in ("everybody's", "own")
     )
-    assert -0.003 < union["gap"] < 0 and paired_t_test(union["watchful"], union["mean"]).p < 0.001
+    assert -0.003 < union["gap"] < 0 and paired_t_test(union["watchful"], union["mean"]).p < 0.05
     assert union["verdict"] == "not shown" and own["verdict"] == "equal"
     by_chance = [row for row in KEPT["rows"] if "by_chance" in row]
     assert {row["user"] for row in by_chance} == set(expelled.USERS)
-    assert min(paired_t_test(row["watchful"], row["mean"]).p for row in by_chance) > 0.05
-    assert min(row["by_chance"]["p"] for row in by_chance) > 0.05
+    beyond = {row["user"] for row in by_chance if paired_t_test(row["watchful"], row["mean"]).p < 0.05}
+    assert beyond == {row["user"] for row in by_chance if row["by_chance"]["p"] < 0.05} == {"navigational"}
+    assert "For navigational users that is more than chance" in PAGE

@@ -66,6 +66,6 @@ def test_the_page_says_that_no_rule_withstands_them_all() -> None:
     rows = KEPT["rows"]
     assert {(row["attack"], row["share"]) for row in rows} == {("none", 0), *((w, s) for w in WAYS for s in SHARES)}
     lowest = {rule: min(fmean(row["test"]) for row in rows if row["rule"] == rule) for rule in RULES}
-    assert all(value < 0.6 for value in lowest.values())
+    assert lowest["watchful"] < 0.3 and all(value < 0.65 for value in lowest.values())
     page = (ROOT / "docs" / "howto" / "which-rule.md").read_text(encoding="utf-8")
     assert "**Such liars beat `watchful`**" in page and "No rule here withstands all of them" in page
